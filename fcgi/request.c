@@ -1,0 +1,238 @@
+/*
+ * request.c: one FastCGI request, read.
+ *
+ * HOW IT WORKS: the connection is accepted here and given to libfcgi as one
+ * it keeps open (ipcFd, keepConnection): so that reads have a time limit, and
+ * so that libfcgi's own accept, which polls, and its close, which waits for
+ * the peer, are out of the way. libfcgi reads the records; its objects are
+ * freed before the answer, which reply.c writes itself.
+ *
+ * Of the threads that read requests WORKERS_BUSY have their turn. One keeps it
+ * from request to request, and gives it away while its peer says nothing.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "request.h"
+
+#include <errno.h>
+#include <fcgiapp.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "limits.h"
+#include "route.h"
+
+struct held {
+    struct request request; /* first: callers see only this */
+    FCGX_Request fcgx;
+    char body[BODY_MAX + 1];
+    char *long_body; /* malloc()ed, for one that does not fit, or NULL */
+};
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): field is the name of a member */
+#define PARAM(name, field)                                                     \
+    {                                                                          \
+        (name), sizeof(name) - 1, offsetof(struct request, field)              \
+    }
+/* NOLINTEND(bugprone-macro-parentheses) */
+static const struct {
+    const char *name;
+    size_t length, offset;
+} PARAMS[] = {
+    PARAM("REQUEST_METHOD", method),
+    PARAM("REQUEST_URI", uri),
+    PARAM("CONTENT_TYPE", content_type),
+    PARAM("CONTENT_LENGTH", content_length),
+    PARAM("HTTP_ACCEPT", accept),
+    PARAM("HTTP_LAST_EVENT_ID", last_event_id),
+    PARAM("HTTP_HOST", host),
+    PARAM("HTTP_ORIGIN", origin),
+    PARAM("SERVER_ADDR", server_addr),
+    PARAM("SERVER_PORT", server_port),
+    PARAM("REMOTE_ADDR", remote_addr),
+    PARAM("_L_EXTFORWARD_ACTUAL_FOR", forwarded_by),
+    PARAM("REMOTE_PORT", remote_port),
+    PARAM("REMOTE_USER", remote_user),
+    PARAM("HTTPS", https),
+    PARAM("HTTP_IDEMPOTENCY_KEY", idempotency_key),
+    PARAM("HTTP_X_REQUEST_ID", x_request_id),
+};
+
+static sem_t turns;
+
+void request_turns(unsigned n)
+{
+    sem_init(&turns, 0, n);
+}
+
+void request_turn_take(void)
+{
+    while (sem_wait(&turns) != 0)
+        ;
+}
+
+void request_turn_give(void)
+{
+    sem_post(&turns);
+}
+
+/* Wait for a peer that said nothing in PEER_SOON_MS. */
+static bool peer_says_more(int fd)
+{
+    struct pollfd more = {.fd = fd, .events = POLLIN};
+    int rc;
+    request_turn_give();
+    do
+        rc = poll(&more, 1, PEER_MS);
+    while (rc < 0 && errno == EINTR);
+    request_turn_take();
+    return rc > 0;
+}
+
+/*
+ * In place of libfcgi's own, which takes a read that a signal interrupts for
+ * the end of the connection. A read with a time limit is interrupted whenever
+ * the process is stopped and goes on.
+ */
+int OS_Read(int fd, char *buffer, size_t size);
+__attribute__((visibility("default"))) int OS_Read(int fd, char *buffer,
+                                                   size_t size)
+{
+    ssize_t n;
+    do
+        n = read(fd, buffer, size);
+    while (n < 0 &&
+           (errno == EINTR || (errno == EAGAIN && peer_says_more(fd))));
+    return (int)n;
+}
+
+struct request *request_new(void)
+{
+    struct held *held = calloc(1, sizeof *held);
+    if (!held)
+        return NULL;
+    /* No listening socket: libfcgi never accepts by itself. */
+    if (FCGX_InitRequest(&held->fcgx, -1, 0) != 0) {
+        free(held);
+        return NULL;
+    }
+    held->fcgx.ipcFd = -1;
+    return &held->request;
+}
+
+static void long_body_free(struct held *held)
+{
+    free(held->long_body);
+    held->long_body = NULL;
+}
+
+void request_free(struct request *request)
+{
+    if (!request)
+        return;
+    FCGX_Free(&((struct held *)request)->fcgx, 1);
+    long_body_free((struct held *)request);
+    free(request);
+}
+
+static void params_read(struct held *held)
+{
+    memset(&held->request, 0, sizeof held->request);
+    for (char **param = held->fcgx.envp; *param; param++) {
+        const char *equals = strchr(*param, '=');
+        if (!equals)
+            continue;
+        size_t n = (size_t)(equals - *param);
+        for (size_t i = 0; i < sizeof PARAMS / sizeof *PARAMS; i++) {
+            if (n != PARAMS[i].length || memcmp(*param, PARAMS[i].name, n) != 0)
+                continue;
+            *(const char **)((char *)&held->request + PARAMS[i].offset) =
+                equals + 1;
+            break;
+        }
+    }
+}
+
+/* How long a body may be, with room for one byte more. */
+static size_t body_room(struct held *held)
+{
+    const struct request *request = &held->request;
+    const char *length = request->content_length;
+    size_t max = request->uri ? route_body_max(request->uri) : BODY_MAX;
+    if (max <= BODY_MAX || !length || strtoul(length, NULL, 10) <= BODY_MAX)
+        return BODY_MAX;
+    held->long_body = malloc(max + 1);
+    return held->long_body ? max : BODY_MAX;
+}
+
+/* To the end of the stream in any case: closing a socket with unread bytes
+ * would take the answer from the web server again. */
+static int body_read(struct held *held)
+{
+    struct request *request = &held->request;
+    size_t max = body_room(held);
+    char *body = held->long_body ? held->long_body : held->body;
+    int n = FCGX_GetStr(body, (int)max + 1, held->fcgx.in);
+    if (n > (int)max) {
+        request->body_too_large = true;
+        char rest[4096];
+        while (FCGX_GetStr(rest, sizeof rest, held->fcgx.in) > 0)
+            ;
+        n = 0;
+    }
+    if (FCGX_GetError(held->fcgx.in) != 0)
+        return -1;
+    body[n] = 0;
+    request->body = body;
+    request->body_len = (size_t)n;
+    const char *length = request->content_length;
+    if (length && !request->body_too_large)
+        request->body_short = strtoul(length, NULL, 10) != (unsigned long)n;
+    return 0;
+}
+
+static int connection_accept(int listen_fd)
+{
+    static const struct timeval LIMIT = {.tv_usec = PEER_SOON_MS * 1000L};
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &LIMIT, sizeof LIMIT);
+    return fd;
+}
+
+int request_accept(struct request *request, int listen_fd)
+{
+    struct held *held = (struct held *)request;
+    FCGX_Free(&held->fcgx, 1);
+    long_body_free(held);
+    int fd = connection_accept(listen_fd);
+    if (fd < 0)
+        return -1;
+    held->fcgx.ipcFd = fd;
+    held->fcgx.keepConnection = 1;
+    if (FCGX_Accept_r(&held->fcgx) == 0) {
+        params_read(held);
+        if (body_read(held) == 0)
+            return 0;
+    }
+    FCGX_Free(&held->fcgx, 1);
+    errno = ECONNABORTED;
+    return -1;
+}
+
+int request_take(struct request *request, int *id)
+{
+    FCGX_Request *fcgx = &((struct held *)request)->fcgx;
+    int fd = fcgx->ipcFd;
+    *id = fcgx->requestId;
+    FCGX_Free(fcgx, 0);
+    long_body_free((struct held *)request);
+    fcgx->ipcFd = -1;
+    return fd;
+}

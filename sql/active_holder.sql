@@ -1,0 +1,14 @@
+-- active_holder: active leases of one holder, by resource.
+-- binds  :holder TEXT, :now ms
+-- yields the columns of lease_active, times in ms
+-- What the statement grants or renews ahead of the scan is left out, as in
+-- active_expiry.
+
+SELECT resource, holder, token, epoch, capacity, ttl, granted_at, renewed_at,
+    expires_at, data
+FROM main.lease
+WHERE holder = :holder AND +expires_at > :now AND token <= (
+    SELECT max(ifnull((SELECT max(token) FROM main.lease_event), 0),
+        ifnull((SELECT seq FROM main.sqlite_sequence
+            WHERE name = 'lease_event'), 0)))
+ORDER BY resource;

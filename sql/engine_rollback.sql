@@ -1,0 +1,3 @@
+-- engine_rollback: take back all of a transaction in which a write broke off.
+
+ROLLBACK;
