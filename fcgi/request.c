@@ -8,7 +8,10 @@
  * freed before the answer, which reply.c writes itself.
  *
  * Of the threads that read requests WORKERS_BUSY have their turn. One keeps it
- * from request to request, and gives it away while its peer says nothing.
+ * from request to request, and gives it away when its peer says nothing: it
+ * ends that request without, and waits for its turn before the next. Who has a
+ * turn may wait for a connection for ever, so nobody waits for a turn who has
+ * one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -65,21 +68,24 @@ static const struct {
 };
 
 static sem_t turns;
+static _Thread_local bool my_turn;
 
 void request_turns(unsigned n)
 {
     sem_init(&turns, 0, n);
 }
 
-void request_turn_take(void)
+static void turn_take(void)
 {
-    while (sem_wait(&turns) != 0)
-        ;
+    while (!my_turn)
+        my_turn = sem_wait(&turns) == 0;
 }
 
-void request_turn_give(void)
+static void turn_give(void)
 {
-    sem_post(&turns);
+    if (my_turn)
+        sem_post(&turns);
+    my_turn = false;
 }
 
 /* Wait for a peer that said nothing in PEER_SOON_MS. */
@@ -87,11 +93,10 @@ static bool peer_says_more(int fd)
 {
     struct pollfd more = {.fd = fd, .events = POLLIN};
     int rc;
-    request_turn_give();
+    turn_give();
     do
         rc = poll(&more, 1, PEER_MS);
     while (rc < 0 && errno == EINTR);
-    request_turn_take();
     return rc > 0;
 }
 
@@ -134,6 +139,7 @@ static void long_body_free(struct held *held)
 
 void request_free(struct request *request)
 {
+    turn_give();
     if (!request)
         return;
     FCGX_Free(&((struct held *)request)->fcgx, 1);
@@ -211,6 +217,7 @@ int request_accept(struct request *request, int listen_fd)
     struct held *held = (struct held *)request;
     FCGX_Free(&held->fcgx, 1);
     long_body_free(held);
+    turn_take();
     int fd = connection_accept(listen_fd);
     if (fd < 0)
         return -1;

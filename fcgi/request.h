@@ -43,16 +43,13 @@ struct request {
     bool body_short;     /* fewer bytes than content_length says */
 };
 
-/* So many threads may be at work at a time; once, before the first. Each takes
- * its turn before its first request_accept() and gives it away after its last;
- * while a peer keeps it waiting, another has it. */
+/* So many threads may be at work at a time, beside those whose peer keeps them
+ * waiting; once, before the first request_accept(). */
 void request_turns(unsigned n);
-void request_turn_take(void);
-void request_turn_give(void);
 
 /* A request to be filled again and again, or NULL without memory. */
 struct request *request_new(void);
-void request_free(struct request *request);
+void request_free(struct request *request); /* by the thread that used it */
 
 /*
  * Take the next connection of listen_fd and read its request to the end.

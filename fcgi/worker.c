@@ -248,7 +248,6 @@ void *worker_main(void *context)
 {
     struct workers *workers = context;
     struct request *request = request_new();
-    request_turn_take();
     while (request && !worker_late(workers)) {
         if (request_accept(request, workers->listen_fd) == 0) {
             request_serve(workers, request);
@@ -262,7 +261,6 @@ void *worker_main(void *context)
             log_line("error", "event=accept_failed errno=%d", errno);
         usleep(10000); /* Out of descriptors, most likely. */
     }
-    request_turn_give();
     request_free(request);
     return NULL;
 }

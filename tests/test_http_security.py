@@ -2,6 +2,8 @@
 behind lighttpd."""
 
 import concurrent.futures
+import contextlib
+import fcntl
 import http.client
 import io
 import json
@@ -11,6 +13,7 @@ import re
 import socket
 import stat
 import struct
+import termios
 import threading
 import time
 
@@ -365,6 +368,11 @@ def say(service, data, timeout=10, end=True):
         return b"".join(parts)
 
 
+def unread(con):
+    """Bytes that the other side has not read."""
+    return struct.unpack("i", fcntl.ioctl(con, termios.TIOCOUTQ, b"\0" * 4))[0]
+
+
 def test_the_socket_is_for_the_user_of_the_service_alone(service):
     """C122"""
     assert stat.S_IMODE(os.stat(service.run).st_mode) == 0o700
@@ -441,6 +449,24 @@ def test_a_connection_is_closed_after_its_answer_whatever_was_asked(service):
 
     with concurrent.futures.ThreadPoolExecutor(50) as pool:
         assert all(pool.map(ask, range(200)))
+
+
+def test_who_speaks_late_is_answered_though_nobody_else_comes(service):
+    """A thread that waited for its peer must not wait for its turn as well:
+    those who have one wait for the next connection."""
+    with contextlib.ExitStack() as stack:
+        late = [stack.enter_context(socket.socket(socket.AF_UNIX))
+                for _ in range(6)]
+        for con in late:
+            con.settimeout(support.patience(10))
+            con.connect(service.socket)
+            con.sendall(question()[:20])
+        # More than have a turn at a time.
+        service_module.wait_for(lambda: not any(map(unread, late)),
+                                what="all are read so far")
+        for con in late:
+            con.sendall(question()[20:])
+            assert b"200 OK" in con.recv(65536)
 
 
 def test_a_second_request_on_a_connection_is_not_done(service):
