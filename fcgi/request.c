@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "limits.h"
@@ -88,22 +87,28 @@ static void turn_give(void)
     my_turn = false;
 }
 
-/* Wait for a peer that said nothing in PEER_SOON_MS. */
-static bool peer_says_more(int fd)
+static bool readable(int fd, int wait_ms)
 {
     struct pollfd more = {.fd = fd, .events = POLLIN};
     int rc;
-    turn_give();
     do
-        rc = poll(&more, 1, PEER_MS);
+        rc = poll(&more, 1, wait_ms);
     while (rc < 0 && errno == EINTR);
     return rc > 0;
 }
 
+/* Wait for a peer that has not said all. */
+static bool peer_says_more(int fd)
+{
+    if (readable(fd, PEER_SOON_MS))
+        return true;
+    turn_give();
+    return readable(fd, PEER_MS);
+}
+
 /*
- * In place of libfcgi's own, which takes a read that a signal interrupts for
- * the end of the connection. A read with a time limit is interrupted whenever
- * the process is stopped and goes on.
+ * In place of libfcgi's own, which waits for ever, and takes a read that a
+ * signal interrupts for the end of the connection.
  */
 int OS_Read(int fd, char *buffer, size_t size);
 __attribute__((visibility("default"))) int OS_Read(int fd, char *buffer,
@@ -111,7 +116,7 @@ __attribute__((visibility("default"))) int OS_Read(int fd, char *buffer,
 {
     ssize_t n;
     do
-        n = read(fd, buffer, size);
+        n = recv(fd, buffer, size, MSG_DONTWAIT);
     while (n < 0 &&
            (errno == EINTR || (errno == EAGAIN && peer_says_more(fd))));
     return (int)n;
@@ -203,22 +208,13 @@ static int body_read(struct held *held)
     return 0;
 }
 
-static int connection_accept(int listen_fd)
-{
-    static const struct timeval LIMIT = {.tv_usec = PEER_SOON_MS * 1000L};
-    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &LIMIT, sizeof LIMIT);
-    return fd;
-}
-
 int request_accept(struct request *request, int listen_fd)
 {
     struct held *held = (struct held *)request;
     FCGX_Free(&held->fcgx, 1);
     long_body_free(held);
     turn_take();
-    int fd = connection_accept(listen_fd);
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
         return -1;
     held->fcgx.ipcFd = fd;

@@ -258,6 +258,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     REQUIRE(FCGX_Init() == 0);
+    request_turns(1);
     REQUIRE(request = request_new());
     writer.stats = &stats;
     workers.writer = &writer;
