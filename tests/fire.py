@@ -48,12 +48,14 @@ TURN = 3            # strikes, then other resources take their place
 class Crowd:
     """The clients of an episode, each a process."""
 
+    kinds, life, plan = WORKERS, players.Life, RESOURCES
+
     def __init__(self, service, folder, seed, anchor_ms):
         self.service, self.folder, self.seed = service, folder, seed
         self.anchor_ms = anchor_ms
         self.shared = mmap.mmap(-1, 2)      # without a lock to die with
         self.processes, self.paths = {}, []
-        for number, kind in enumerate(WORKERS):
+        for number, kind in enumerate(self.kinds):
             self.add(f"w{number}", kind)
 
     def add(self, name, kind):
@@ -68,7 +70,7 @@ class Crowd:
         dice = random.Random(f"{self.seed}/{name}")
         player = players.Http(self.service.port, self.anchor_ms) \
             if kind == "http" else players.Sql(self.service.db)
-        players.Life(player, path, name, dice, RESOURCES).live(self.shared)
+        self.life(player, path, name, dice, self.plan).live(self.shared)
 
     @property
     def pids(self):

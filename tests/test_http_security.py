@@ -452,8 +452,8 @@ def test_a_connection_is_closed_after_its_answer_whatever_was_asked(service):
 
 
 def test_who_speaks_late_is_answered_though_nobody_else_comes(service):
-    """A thread that waited for its peer must not wait for its turn as well:
-    those who have one wait for the next connection."""
+    """C118: A thread that waited for its peer must not wait for its turn as
+    well: those who have one wait for the next connection."""
     with contextlib.ExitStack() as stack:
         late = [stack.enter_context(socket.socket(socket.AF_UNIX))
                 for _ in range(6)]
