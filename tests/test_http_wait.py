@@ -525,6 +525,32 @@ def test_many_leases_that_expire_at_once_go_to_those_who_wait(own):
         assert rss_kib(own) < before + 8192
 
 
+@pytest.mark.parametrize("name", ["each/{}", "one"])
+@pytest.mark.limit(120)
+def test_more_than_a_transaction_takes_are_served_one_after_another(own, name):
+    """Freed in one instant, of a resource each or of one for all."""
+    count = 600
+    names = [name.format(i) for i in range(count)]
+    with contextlib.closing(support.connect(own.db)) as con:
+        con.execute("BEGIN IMMEDIATE")
+        for resource in set(names):
+            con.execute("SELECT lease_grant(?, 'sql', 60)",
+                        (resource,)).fetchall()
+        con.execute("COMMIT")
+        line = [Waiter(own, wait=60, settled=False, resource=resource,
+                       holder=f"h{i}", capacity=count)
+                for i, resource in enumerate(names)]
+        wait_for(lambda: waiting(own) == count, 30)
+        con.execute("BEGIN IMMEDIATE")
+        for resource in set(names):
+            con.execute("SELECT lease_revoke(?)", (resource,)).fetchall()
+        con.execute("COMMIT")
+    got = [waiter.answer() for waiter in line]
+    assert {answer.status for answer in got} == {200}
+    assert len({answer.json["token"] for answer in got}) == count
+    assert waiting(own) == 0
+
+
 def test_a_thousand_parked_requests_hold_no_thread_and_little_memory(own):
     count = support.scaled(1000, 100)
     lease = hold(own, "parked")
