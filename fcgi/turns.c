@@ -242,6 +242,22 @@ void turns_undone(struct writer *writer)
 
 /* --- between transactions ------------------------------------------------- */
 
+/* It leaves its line. Who stands behind the first may fit where that one did
+ * not. */
+static void turn_quit(struct writer *writer, struct op *op)
+{
+    struct line *line = op->wait.line;
+    bool first = op == line->first;
+    if (turn_leave(writer, op) && first)
+        waits_ready(&writer->waits, line);
+}
+
+static void turn_lose(struct writer *writer, struct op *op)
+{
+    turn_quit(writer, op);
+    turn_answer(writer, op, "left");
+}
+
 static void turns_end(struct writer *writer)
 {
     while (writer->waits.n > 0) {
@@ -259,10 +275,10 @@ static void turns_look(struct writer *writer, int64_t now)
         return;
     writer->looked_ms = now;
     while ((op = waits_gone(&writer->waits)))
-        turn_drop(writer, op);
+        turn_lose(writer, op);
     for (int i = 0; i < LOOKS && (op = waits_next(&writer->waits)); i++)
         if (client_gone(&writer->clients, &op->client))
-            turn_drop(writer, op);
+            turn_lose(writer, op);
 }
 
 void turns_tick(struct writer *writer, struct chain *batch)
@@ -278,9 +294,9 @@ void turns_tick(struct writer *writer, struct chain *batch)
     turns_look(writer, now);
     while ((op = waits_due(&writer->waits, now))) {
         if (op_left(writer, op)) {
-            turn_drop(writer, op);
+            turn_lose(writer, op);
         } else {
-            turn_leave(writer, op);
+            turn_quit(writer, op);
             chain_add(batch, op);
         }
     }

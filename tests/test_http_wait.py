@@ -179,6 +179,23 @@ def test_nobody_overtakes_those_who_wait(service):
     release(service, reader.answer().json)
 
 
+@pytest.mark.parametrize("how", ["close", "reset", "time over"])
+def test_who_fits_is_served_when_the_one_before_no_longer_waits(service, how):
+    lease = hold(service, "head", capacity=2)
+    wait = 2 if how == "time over" else 30
+    writer = Waiter(service, resource="head", holder="writer", wait=wait)
+    reader = Waiter(service, resource="head", holder="reader", capacity=2)
+    start = time.monotonic()
+    if how == "time over":
+        assert writer.answer().status == 409
+    else:
+        writer.leave(how)
+    got = reader.answer().json
+    assert time.monotonic() - start < support.patience(wait % 30 + 5)
+    release(service, got)
+    release(service, lease)
+
+
 def test_several_are_served_at_once_as_far_as_the_capacity_goes(service):
     lease = hold(service, "pool")
     readers = [Waiter(service, resource="pool", holder=f"r{i}", capacity=3)
