@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "limits.h"
 #include "route.h"
 
@@ -97,13 +98,30 @@ static bool readable(int fd, int wait_ms)
     return rc > 0;
 }
 
-/* Wait for a peer that has not said all. */
+/* Milliseconds that are left for the peer of this request to say it all. */
+static _Thread_local int peer_ms;
+
+/* Time in which the process stood still does not count. */
+static bool peer_wait(int fd, int wait_ms)
+{
+    int64_t start = clock_ms();
+    bool more = readable(fd, wait_ms);
+    int64_t took = clock_ms() - start;
+    peer_ms -= took < wait_ms ? (int)took : wait_ms;
+    return more;
+}
+
+/* Wait for a peer that has not said all. After one that does not, libfcgi is
+ * not to wait any more either, not even in its close. */
 static bool peer_says_more(int fd)
 {
-    if (readable(fd, PEER_SOON_MS))
+    if (peer_ms > PEER_SOON_MS && peer_wait(fd, PEER_SOON_MS))
         return true;
     turn_give();
-    return readable(fd, PEER_MS);
+    if (peer_ms > 0 && peer_wait(fd, peer_ms))
+        return true;
+    shutdown(fd, SHUT_RDWR);
+    return false;
 }
 
 /*
@@ -217,6 +235,7 @@ int request_accept(struct request *request, int listen_fd)
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
         return -1;
+    peer_ms = PEER_MS;
     held->fcgx.ipcFd = fd;
     held->fcgx.keepConnection = 1;
     if (FCGX_Accept_r(&held->fcgx) == 0) {

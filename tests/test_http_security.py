@@ -469,6 +469,33 @@ def test_who_speaks_late_is_answered_though_nobody_else_comes(service):
             assert b"200 OK" in con.recv(65536)
 
 
+def test_who_does_not_say_all_of_it_holds_a_thread_for_two_seconds(service):
+    """C118: be it by silence or byte by byte, as many as there are threads."""
+    def drip(said):
+        with socket.socket(socket.AF_UNIX) as con:
+            con.connect(service.socket)
+            start = time.monotonic()
+            con.settimeout(0.2)
+            while time.monotonic() < start + support.patience(10):
+                with contextlib.suppress(TimeoutError, BrokenPipeError):
+                    con.sendall(said.pop(0) if said else b"")
+                    if not con.recv(1):
+                        break
+            return time.monotonic() - start
+
+    whole = question()
+    with concurrent.futures.ThreadPoolExecutor(9) as pool:
+        start = time.monotonic()
+        took = [pool.submit(drip, said) for said in (
+            [[whole[:20]] for _ in range(4)]
+            + [[whole[i:i + 1] for i in range(len(whole) - 1)]
+               for _ in range(4)])]
+        assert service.get("/v1/leases").status == 200
+        assert time.monotonic() - start < support.patience(4)
+        took = [one.result() for one in took]
+    assert max(took) < support.patience(4), took
+
+
 def test_a_second_request_on_a_connection_is_not_done(service):
     """Nothing hides behind another request."""
     body = GOOD.replace(b'"r"', b'"hidden"')
