@@ -168,3 +168,21 @@ bool fields_read(struct store *store, struct op *op, const char *json,
     int rc = fields_take(store, &fields, &complaints);
     return fields_judge(store, op, rc, &complaints);
 }
+
+static bool ttl_take(void *context, const struct value *columns)
+{
+    if (columns[1].type == VALUE_TEXT)
+        complain(context, value_text("[\"body\"]"), columns[0], columns[1]);
+    return true;
+}
+
+bool fields_outdated(struct store *store, struct op *op)
+{
+    struct complaints complaints = {0};
+    struct reading r = {.store = store, .complaints = &complaints};
+    if (route_field(op->route, "ttl") < 0)
+        return false;
+    struct param params[] = {{":ttl", *op_field(op, "ttl")}};
+    int rc = store_query(store, QUERY_TTL, params, 1, ttl_take, &r);
+    return !fields_judge(store, op, rc ? rc : r.rc, &complaints);
+}

@@ -23,7 +23,13 @@
 bool fields_read(struct store *store, struct op *op, const char *json,
                  size_t length, bool in_query);
 
-/* The same in steps, for a request of several objects: what is wrong with
+/*
+ * After the engine refused a grant or a renewal as an error: is its ttl out of
+ * the bounds that hold now? Then true, and the outcome is set.
+ */
+bool fields_outdated(struct store *store, struct op *op);
+
+/* fields_read() in steps, for a request of several objects: what is wrong with
  * them, taken together. Zeroed at the beginning. */
 struct complaints {
     char *json; /* an array, malloc()ed, or NULL */

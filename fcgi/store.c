@@ -144,6 +144,7 @@ static int statements_prepare(struct store *store, bool writes)
         [QUERY_FIELDS] = SQL_HTTP_FIELDS,
         [QUERY_FIELDS_TEXT] = SQL_HTTP_FIELDS_TEXT,
         [QUERY_HEADERS] = SQL_HTTP_HEADERS,
+        [QUERY_TTL] = SQL_HTTP_TTL,
         [QUERY_COMPLAINT] = SQL_HTTP_COMPLAINT,
         [QUERY_PROBLEM] = SQL_HTTP_PROBLEM,
         [QUERY_NOW] = SQL_HTTP_NOW,

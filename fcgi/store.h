@@ -74,6 +74,7 @@ enum store_query {
     QUERY_FIELDS,      /* http_fields: key, value, wrong */
     QUERY_FIELDS_TEXT, /* http_fields_text: the same */
     QUERY_HEADERS,     /* http_headers: name, wrong */
+    QUERY_TTL,         /* http_ttl: name, wrong */
     QUERY_COMPLAINT,   /* http_complaint: problem */
     QUERY_PARTS,       /* http_batch: place, op, at, problem */
     QUERY_PROBLEM,     /* http_problem: status, body, retry_after */

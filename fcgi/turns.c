@@ -11,9 +11,11 @@
  */
 #include "turns.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 
 #include "clock.h"
+#include "fields.h"
 #include "limits.h"
 #include "parts.h"
 #include "problem.h"
@@ -100,7 +102,8 @@ static int op_run(struct writer *writer, struct op *op)
     int rc = store_run(writer->store, op);
     if (!rc || !store_in_transaction(writer->store))
         return rc;
-    problem_set_rc(writer->store, op, rc);
+    if (rc != SQLITE_ERROR || !fields_outdated(writer->store, op))
+        problem_set_rc(writer->store, op, rc);
     return 0;
 }
 

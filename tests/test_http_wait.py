@@ -2,6 +2,7 @@
 What is asserted about times is generous; tests/bench/wait.py measures.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -616,6 +617,39 @@ def test_retries_while_the_first_attempt_waits_do_not_pile_up(own):
     wait_for(lambda: waiting(own) == 0, 5)
     release(own, lease)
     assert own.get("/v1/leases?resource=retried").json["leases"] == []
+
+
+def outdated(answer):
+    assert (answer.status, answer.code) == (422, "invalid")
+    (error,) = answer.json["errors"]
+    assert error["loc"] == ["body", "ttl"]
+    return "0.1 to 20 seconds" in error["msg"]
+
+
+def test_the_bounds_of_a_ttl_are_those_of_the_grant_itself(own):
+    """Set while a grant waits for its turn or for the lock; also of the usual
+    ttl, and of one of many operations."""
+    hold(own, "bound")
+    waiter = Waiter(own, resource="bound", holder="w", ttl=3600)
+    with contextlib.closing(support.connect(own.db)) as con, \
+            concurrent.futures.ThreadPoolExecutor() as pool:
+        con.execute("BEGIN IMMEDIATE")
+        late = pool.submit(own.post, "grant", resource="late", holder="h",
+                           ttl=3600)
+        many = pool.submit(own.post, "batch", ops=[
+            {"op": "grant", "resource": "one", "holder": "h", "ttl": 20},
+            {"op": "grant", "resource": "two", "holder": "h", "ttl": 3600}])
+        wait_for(lambda:
+                 own.get("/v1/status").json["queue"]["waiting"] == 2)
+        con.execute("SELECT lease_config('max_ttl', 20)").fetchall()
+        con.execute("SELECT lease_revoke('bound')").fetchall()
+        con.execute("COMMIT")
+        assert outdated(waiter.answer()) and outdated(late.result())
+        one, two = many.result().json["results"]
+        assert one["status"] == 200
+        assert two["status"] == 422 and two["code"] == "invalid"
+    assert outdated(own.post("grant", resource="usual", holder="h"))
+    assert "level=error" not in own.log()
 
 
 def test_who_waits_is_told_in_turn(service):
