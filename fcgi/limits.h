@@ -48,8 +48,9 @@ enum {
     EVENTS_DEFAULT = 100, /* on a page; sql/http_events.sql has it, too */
 
     DESCRIPTORS_OWN = 256, /* for what is neither parked nor queued */
-    SERVICE_DESCRIPTORS =
-        QUEUE_MAX + WAITERS_MAX + WATCHERS_MAX + DESCRIPTORS_OWN,
+    DESCRIPTORS = 30000,   /* lighttpd.conf asks for so many, and hands them on.
+                            * It needs two for each that is parked: those are
+                            * two fifths of them at most */
 
     SWEEP_MAX = 1000,      /* expiries recorded by one operation */
     SWEEP_PAUSE_MS = 5,    /* between two of them */

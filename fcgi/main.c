@@ -51,7 +51,7 @@ static bool parent_follow(void)
 static void descriptors_raise(void)
 {
     struct rlimit limit;
-    rlim_t want = SERVICE_DESCRIPTORS;
+    rlim_t want = DESCRIPTORS;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     if (limit.rlim_cur < want) {
@@ -107,7 +107,8 @@ int main(int argc, char **argv)
                         "on descriptor 0");
     if (!check && !parent_follow())
         return complain("the web server has gone");
-    descriptors_raise();
+    if (!check)
+        descriptors_raise();
     memory_bound();
     store_setup();
     int failed = service_open(

@@ -49,16 +49,17 @@ static int64_t wall_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* With fewer descriptors than wanted a quarter stays for requests that do not
- * wait. */
+/* The web server needs two for each, and some for those that do not wait; here
+ * a quarter stays for these. */
 static int64_t parked_max(void)
 {
     struct rlimit limit = {0};
     getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur >= SERVICE_DESCRIPTORS)
+    if (limit.rlim_cur >= DESCRIPTORS)
         return WAITERS_MAX + WATCHERS_MAX;
-    int64_t free = (int64_t)limit.rlim_cur - DESCRIPTORS_OWN;
-    return free > 0 ? free * 3 / 4 : 0;
+    int64_t all = (int64_t)limit.rlim_cur;
+    int64_t most = all * 2 / 5, free = (all - DESCRIPTORS_OWN) * 3 / 4;
+    return most < free ? most : free > 0 ? free : 0;
 }
 
 int service_open(struct service *s, const char *path, int wait_ms,

@@ -155,13 +155,13 @@ static bool op_read(struct workers *workers, struct op *op,
         done = op->route->writes ? op_held(workers, store, op)
                                  : !op_streams(op, request);
         bool reads = done && !op->outcome.status;
-        int rc = reads ? store_in_place(store) : 0;
+        int rc = op->route->writes ? 0 : store_in_place(store);
         if (reads && !rc)
             rc = op->route == ROUTE_METRICS ? metrics_tell(store, op)
                                             : store_run(store, op);
         if (rc)
             problem_set_rc(store, op, rc);
-        done = done && !op_waits(op, request);
+        done = (rc || done) && !op_waits(op, request);
     }
     readers_give(workers->readers, store);
     return done;

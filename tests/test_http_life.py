@@ -708,7 +708,9 @@ def test_a_database_that_was_moved_away_is_told_and_heals(service, tmp_path):
                        service.post("check", resource="r", token=token),
                        service.post("batch", ops=[
                            dict(op="renew", resource="r", token=token)]),
-                       service.get("/v1/leases"), service.get("/healthz")):
+                       service.get("/v1/leases"), service.get("/healthz"),
+                       service.get("/v1/events", {
+                           "Accept": "text/event-stream"})):
             assert (answer.status, answer.code) == (503, "database_moved")
             assert answer.headers["Retry-After"]
         (tmp_path / "away.db").rename(service.db)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import struct
@@ -18,6 +19,9 @@ import pytest
 import support
 from service import Answer, Service, wait_for
 from stream import Stream
+
+
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 @pytest.fixture(scope="module")
@@ -479,6 +483,31 @@ def test_with_few_descriptors_few_may_wait_and_others_go_on(tmp_path):
         hold(service, "something else")
         for waiter in line:
             waiter.leave()
+
+
+def test_as_many_may_wait_as_leave_the_web_server_room_for_others(tmp_path):
+    """C178"""
+    few = tmp_path / "lighttpd"
+    few.write_text(f'#!/bin/sh\nulimit -n 1000\n'
+                   f'exec {shutil.which("lighttpd", path=PATH)} "$@"\n')
+    few.chmod(0o755)
+    with Service(tmp_path, PATH=f"{tmp_path}:{PATH}") as service:
+        most = service.get("/v1/status").json["parked"]["most"]
+        assert most == 1000 * 2 // 5
+        hold(service, "room")
+        line = [Waiter(service, settled=False, resource="room", holder=f"h{i}")
+                for i in range(most)]
+        wait_for(lambda: waiting(service) == most)
+        more = [Waiter(service, settled=False, resource="room", holder=f"m{i}")
+                for i in range(30)]
+        for waiter in more:
+            answer = waiter.answer()
+            assert answer.status == 503 and answer.code == "overloaded"
+        assert waiting(service) == most
+        hold(service, "something else")
+        for waiter in line:
+            waiter.leave()
+        wait_for(lambda: waiting(service) == 0)
 
 
 # --- storms -------------------------------------------------------------------------

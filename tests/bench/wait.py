@@ -369,7 +369,8 @@ def main():
                   options.seconds)
         elif options.storm:
             released_again_and_again(service, 2000)
-            expiring_at_once(service, 10000)
+            most = service.get("/v1/status").json["parked"]["most"]
+            expiring_at_once(service, min(10000, most))
         else:
             latencies(service, failed, options.samples)
     if failed:
