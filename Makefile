@@ -178,16 +178,19 @@ install-fuzz:
 # --- serving in the foreground ---------------------------------------------
 # The socket lies in a folder of its own that nobody else may enter, new each
 # time: no service of before can be behind it.
+# The settings go through the environment, whatever is in them.
+RUN_SETTINGS := PORT BIND DB HOSTS TLS USERS GROUPS ACCESS_LOG
+$(foreach v,$(RUN_SETTINGS),$(eval run: export RUN_$v := $$($v)))
 run: install-run $(filter var/self.pem,$(TLS))
 	@$(MAKE) --no-print-directory all
-	@case '$(DB)' in /*) db='$(DB)';; *) db='$(CURDIR)/$(DB)';; esac; \
-	[ "$$db" != '$(CURDIR)/var/lease.db' ] || mkdir -p '$(CURDIR)/var'; \
-	export LEASE_DB="$$db" LEASE_HOSTS='$(HOSTS)' LEASE_ROOT='$(CURDIR)' \
-	  LEASE_TLS='$(abspath $(TLS))' LEASE_USERS='$(abspath $(USERS))' \
-	  LEASE_GROUPS='$(abspath $(GROUPS))' \
-	  LEASE_ACCESS_LOG='$(abspath $(ACCESS_LOG))' \
-	  LEASE_BIN='$(CURDIR)/$(B)/lease-fcgi' LEASE_BIND='$(BIND)' \
-	  LEASE_PORT='$(PORT)' PATH="$$PATH:/usr/sbin:/sbin"; \
+	@whole() { case "$$1" in ''|/*) echo "$$1";; *) echo "$$PWD/$$1";; esac; }; \
+	[ "$$RUN_DB" != var/lease.db ] || mkdir -p var; \
+	export LEASE_DB="$$(whole "$$RUN_DB")" LEASE_HOSTS="$$RUN_HOSTS" \
+	  LEASE_TLS="$$(whole "$$RUN_TLS")" LEASE_USERS="$$(whole "$$RUN_USERS")" \
+	  LEASE_GROUPS="$$(whole "$$RUN_GROUPS")" \
+	  LEASE_ACCESS_LOG="$$(whole "$$RUN_ACCESS_LOG")" \
+	  LEASE_ROOT="$$PWD" LEASE_BIN="$$(whole '$(B)/lease-fcgi')" \
+	  LEASE_BIND="$$RUN_BIND" LEASE_PORT="$$RUN_PORT" PATH="$$PATH:/usr/sbin:/sbin"; \
 	[ -z "$$LEASE_USERS" ] || [ -r "$$LEASE_USERS" ] || \
 	  { echo "leasehold: USERS=$$LEASE_USERS cannot be read" >&2; exit 1; }; \
 	[ -z "$$LEASE_GROUPS" ] || [ -n "$$LEASE_USERS" ] || \
@@ -195,9 +198,9 @@ run: install-run $(filter var/self.pem,$(TLS))
 	"$$LEASE_BIN" check || exit 1; \
 	export LEASE_RUN=$$(mktemp -d "$${TMPDIR:-/tmp}/leasehold.XXXXXX"); \
 	trap 'rm -rf "$$LEASE_RUN"' EXIT; ended=; \
-	trap ended=1 INT; trap 'ended=1; kill $$pid' TERM HUP; \
-	echo "Leasehold: http$(if $(TLS),s)://$(if $(filter 0.0.0.0 [::],$(BIND)),localhost,$(BIND)):$(PORT)/ on $$db"; \
-	lighttpd -D -f '$(CURDIR)/lighttpd.conf' & pid=$$!; \
+	trap ended=1 INT; trap 'ended=1; kill -INT $$pid' TERM HUP; \
+	echo "Leasehold: http$(if $(TLS),s)://$(if $(filter 0.0.0.0 [::],$(BIND)),localhost,$(BIND)):$(PORT)/ on $$LEASE_DB"; \
+	lighttpd -D -f "$$LEASE_ROOT/lighttpd.conf" & pid=$$!; \
 	wait $$pid; while kill -0 $$pid 2>/dev/null; do wait $$pid; done; \
 	wait $$pid || [ -n "$$ended" ]
 

@@ -271,31 +271,41 @@ def test_lighttpd_ends_on_sigint_and_takes_the_service_along(service):
 
 
 @pytest.mark.plain
-def test_make_run_serves_until_interrupted(build, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_make_run_serves_until_it_is_told_to_end(build, tmp_path, number):
+    """C126: Ctrl-C goes to all of its processes, SIGTERM to make alone. What
+    was stored by then was answered."""
     port = service_module.free_port()
-    db = tmp_path / "some where" / "lease.db"
+    db = tmp_path / "some where, it's here" / "lease.db"
+    log = tmp_path / "some where, it's here" / "access log"
     db.parent.mkdir()
     environment = {k: v for k, v in os.environ.items()
                    if not k.startswith(("LEASE", "MAKE", "MFLAGS"))}
     with subprocess.Popen(
-            ["make", "run", f"PORT={port}", f"DB={db}",
-             f"ACCESS_LOG={tmp_path}/access.log"], cwd=support.ROOT,
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, start_new_session=True) as make:
+            ["make", "run", f"PORT={port}", f"DB={db}", f"ACCESS_LOG={log}"],
+            cwd=support.ROOT, env=environment, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+            start_new_session=True) as make:
         running = Service(tmp_path)
         running.port = port
         try:
             running.wait_ready(60)
-            assert running.post("grant", resource="r", holder="a").status \
-                == 200
             assert running.get("/").headers["Content-Type"].startswith(
                 "text/html")
+            with Load(running) as load:
+                wait_for(lambda: len(load.granted()) > 20, what="grants")
+                if number == signal.SIGTERM:
+                    make.send_signal(number)
+                    said, _ = make.communicate(timeout=10)
         finally:
-            os.killpg(make.pid, signal.SIGINT)
-        said, _ = make.communicate(timeout=10)
-    assert "Leasehold" in said and "Error" not in said
-    assert tokens_in(db) == {1}
-    assert "POST /v1/grant" in (tmp_path / "access.log").read_text()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(make.pid, signal.SIGINT)
+        if number == signal.SIGINT:
+            said, _ = make.communicate(timeout=10)
+    assert "Leasehold" in said
+    assert number == signal.SIGTERM or "Error" not in said
+    assert tokens_in(db) == set(load.granted())
+    assert "POST /v1/grant" in log.read_text()
     # Without being asked, nothing is written of requests that went well.
     assert "POST /v1/grant" not in said
 
