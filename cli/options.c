@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "say.h"
@@ -242,6 +243,21 @@ static bool argv_read(struct options *o, const struct verb *verb, int argc,
     return true;
 }
 
+/* What the environment says; empty is as good as not set. */
+static const char *environment(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
+/* An address without a scheme is one of HTTP. */
+static bool url_fits(const char *url)
+{
+    return *url &&
+           (!strstr(url, "://") || strncasecmp(url, "http://", 7) == 0 ||
+            strncasecmp(url, "https://", 8) == 0);
+}
+
 /* Where to ask: options before the environment, and never two at once. */
 static bool place_read(struct options *o)
 {
@@ -250,8 +266,8 @@ static bool place_read(struct options *o)
         return false;
     }
     if (!o->db && !o->http.url) {
-        o->db = getenv("LEASE_DB");
-        o->http.url = getenv("LEASE_URL");
+        o->db = environment("LEASE_DB");
+        o->http.url = environment("LEASE_URL");
         if (o->db && o->http.url) {
             say("LEASE_URL and LEASE_DB are both set: say --url or --db");
             return false;
@@ -259,12 +275,21 @@ static bool place_read(struct options *o)
     }
     if (!o->http.url)
         o->http.url = "http://127.0.0.1:8184";
+    if (o->db && !*o->db) {
+        say("the database needs a name");
+        return false;
+    }
+    if (!url_fits(o->http.url)) {
+        say("the URL must begin with http:// or https://, not: %s",
+            o->http.url);
+        return false;
+    }
     if (!o->http.user)
-        o->http.user = getenv("LEASE_USER");
+        o->http.user = environment("LEASE_USER");
     if (!o->http.password)
-        o->http.password = getenv("LEASE_PASSWORD_FILE");
+        o->http.password = environment("LEASE_PASSWORD_FILE");
     if (!o->http.cacert)
-        o->http.cacert = getenv("LEASE_CACERT");
+        o->http.cacert = environment("LEASE_CACERT");
     return true;
 }
 

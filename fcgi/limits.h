@@ -62,12 +62,12 @@ enum {
     WAL_PAGES_BIG = 3000, /* start the log anew when it has this many; its
                            * file keeps 4,000, see sql/http_open_writer.sql */
 
-    PEER_MS = 2000,      /* longest wait for the web server: for all of a request
-                          * together, for each piece of an answer */
-    PEER_SOON_MS = 20,   /* who says nothing for this long is waited for while
-                          * another works */
-    DRAIN_MS = 1000,     /* at the end: for requests not yet accepted */
-    END_S = 4,           /* at the end: all of it, then by force */
+    PEER_MS = 2000,    /* longest wait for the web server: for all of a request
+                        * together, for each piece of an answer */
+    PEER_SOON_MS = 20, /* who says nothing for this long is waited for while
+                        * another works */
+    DRAIN_MS = 1000,   /* at the end: for requests not yet accepted */
+    END_S = 4,         /* at the end: all of it, then by force */
     LOCK_FILE_MS = 6000, /* for a service that is on its way out */
     CHECK_LOCK_MS = 2000 /* the same, by a mere check */
 };

@@ -53,9 +53,10 @@ void request_free(struct request *request); /* by the thread that used it */
 
 /*
  * Take the next connection of listen_fd and read its request to the end.
- * Connections that keep it waiting for more than PEER_MS in all are dropped. Drops a request that was accepted before and not taken.
- * Returns 0, or -1 with errno: ECONNABORTED for a dropped connection, EINVAL
- * when listen_fd was shut down and nothing waits, or what accept4() says.
+ * Connections that keep it waiting for more than PEER_MS in all are dropped.
+ * Drops a request that was accepted before and not taken. Returns 0, or -1 with
+ * errno: ECONNABORTED for a dropped connection, EINVAL when listen_fd was shut
+ * down and nothing waits, or what accept4() says.
  */
 int request_accept(struct request *request, int listen_fd);
 

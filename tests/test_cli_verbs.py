@@ -79,7 +79,6 @@ def test_wrong_input_is_64_and_says_what_is_wrong(place, words, about):
 
 def test_what_does_not_work_is_69(place, tmp_path):
     for away in (cli.Place("--url", "http://127.0.0.1:1"),
-                 cli.Place("--url", "ftp://127.0.0.1/"),
                  cli.Place("--db", tmp_path / "none" / "lease.db")):
         for verb in ("grant", "revoke"):
             done = away.lease(verb, "-r", "a")
@@ -209,8 +208,13 @@ def test_options_go_before_the_environment(tmp_path, build):
     assert status("--db", str(tmp_path / "b.db")) == 0
     assert status(LEASE_URL="http://127.0.0.1:1") == 64
     assert status("--url", "http://127.0.0.1:1") == 69
-    env = cli.environ(LEASE_URL="http://127.0.0.1:1")
+    assert status(LEASE_URL="") == 75   # as good as not set: a is held
+    assert status("--db", "") == 64
+    env = cli.environ(LEASE_URL="http://127.0.0.1:1", LEASE_DB="")
     assert status() == 69
+    assert status("--url", "127.0.0.1:1") == 69
+    for url in ("ftp://127.0.0.1:1", "file:///etc/passwd", "://", ""):
+        assert status("--url", url) == 64
 
 
 def test_a_token_is_never_told_before_it_is_stored(db, tmp_path):
