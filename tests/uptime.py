@@ -135,10 +135,9 @@ class Uptime:
     def __enter__(self):
         self.service.__enter__()
         self.con = support.connect(str(self.service.db), timeout=60)
-        # Enough for a part and what a stream has missed; so trimming begins
-        # in the second.
+        # Twice what a part brings, for it is read at its end.
         support.one(self.con, "SELECT lease_config('event_rows', ?)",
-                    max(1000, int(1.2 * CALLS * self.seconds / self.count)))
+                    max(10_000, int(2 * CALLS * self.seconds / self.count)))
         support.one(self.con, "SELECT lease_revoke('none')")
         self.anchor_ms = support.one(self.con,
                                      "SELECT anchor FROM lease_clock")
