@@ -33,7 +33,7 @@ _lease() {
         ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$("$program" "${COMP_WORDS[1]}" --help \
-        2>/dev/null | grep -o -- '--[a-z-]\{2,\}')" -- "$word")
+        2>/dev/null | sed -n 's/^  \(-.,\|   \) \(--[a-z-]*\).*/\2/p')" -- "$word")
 }
 
 complete -F _lease lease

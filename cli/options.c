@@ -192,6 +192,10 @@ static bool option_take(struct options *o, const struct option_row *row,
         say("--%s must be a whole number, it is '%s'", row->name, text);
         return false;
     }
+    if (row->id == OPT_FIELD + FIELD_LIMIT && number < 1) {
+        say("--%s must be 1 or more, it is '%s'", row->name, text);
+        return false;
+    }
     if (row->id >= OPT_NOW) {
         special_take(o, row->id, text, seconds);
         return true;
@@ -296,7 +300,7 @@ static bool place_read(struct options *o)
 /* The first line of the file. */
 static bool password_read(struct options *o)
 {
-    const char *path = o->http.password;
+    const char *path = o->password_file = o->http.password;
     if (o->db || !path)
         return true;
     FILE *file = fopen(path, "re");

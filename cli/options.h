@@ -25,6 +25,7 @@ enum exit_status {
 struct options {
     struct http_options http; /* used when db is NULL */
     char password[512];
+    const char *password_file; /* where it is from, or NULL */
     const char *db;
     struct fields fields;
     int64_t ttl_ms;

@@ -302,20 +302,37 @@ static int task_prepare(struct run *run, struct options *options)
     return EXIT_DONE;
 }
 
-/* A lease run inside of this one, or a lease check, asks the same place. */
-static void place_pass_on(const struct options *options)
+static void pass_on(const char *name, const char *text)
+{
+    if (text)
+        setenv(name, text, 1);
+}
+
+/* The same for a file, wherever the command goes. */
+static void file_pass_on(const char *name, const char *path)
 {
     char folder[PATH_MAX];
-    char path[2 * PATH_MAX];
-    unsetenv(options->db ? "LEASE_URL" : "LEASE_DB");
-    if (!options->db) {
-        setenv("LEASE_URL", options->http.url, 1);
-    } else if (options->db[0] != '/' && getcwd(folder, sizeof folder)) {
-        snprintf(path, sizeof path, "%s/%s", folder, options->db);
-        setenv("LEASE_DB", path, 1);
-    } else {
-        setenv("LEASE_DB", options->db, 1);
+    char whole[2 * PATH_MAX];
+    if (path && path[0] != '/' && getcwd(folder, sizeof folder)) {
+        snprintf(whole, sizeof whole, "%s/%s", folder, path);
+        path = whole;
     }
+    pass_on(name, path);
+}
+
+/* A lease run inside of this one, or a lease check, asks the same place as the
+ * same user. */
+static void place_pass_on(const struct options *options)
+{
+    unsetenv(options->db ? "LEASE_URL" : "LEASE_DB");
+    if (options->db) {
+        file_pass_on("LEASE_DB", options->db);
+        return;
+    }
+    pass_on("LEASE_URL", options->http.url);
+    pass_on("LEASE_USER", options->http.user);
+    file_pass_on("LEASE_PASSWORD_FILE", options->password_file);
+    file_pass_on("LEASE_CACERT", options->http.cacert);
 }
 
 /* False when the parent is gone already. */

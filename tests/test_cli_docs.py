@@ -52,6 +52,8 @@ def completed(*words):
     (["lease", "run", "--gr"], {"--grace"}),
     (["lease", "check", "--m"], {"--min-remaining"}),
     (["lease", "check", "--data"], set()),
+    (["lease", "check", "--w"], set()),
+    (["lease", "run", "--w"], {"--wait"}),
 ])
 def test_completion_offers_what_the_program_takes(build, words, offered):
     assert set(completed(*words)) == offered

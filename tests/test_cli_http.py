@@ -365,6 +365,12 @@ def test_tls_is_verified_and_the_password_comes_from_a_file(gate):
     done = place.lease("grant", "-r", "b", "--cacert", cert, "--user", "me",
                        "--password-file", "/nonexistent")
     assert done.returncode == 64 and "password" in done.stderr
+    # The command asks as the same user, from wherever it is.
+    done = place.lease(
+        "run", "-r", "c", "--cacert", os.path.relpath(cert), "--user", "me",
+        "--password-file", os.path.relpath(password), "--",
+        "sh", "-c", f"cd / && {cli.LEASE} check", env=cli.environ())
+    assert done.returncode == 0 and float(done.stdout) > 29, done.stderr
     other = cli.Place("--url", place.where[1].replace("localhost",
                                                       "127.0.0.1"))
     done = other.lease("grant", "-r", "b", "--cacert", cert, env=env)

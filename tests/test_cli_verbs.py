@@ -69,6 +69,7 @@ def test_what_a_refusal_is_about_stands_on_stderr(place):
     (["grant", "-r", "a", "--db", "x", "--url", "y"], "exclude"),
     (["run", "-r", "a"], "COMMAND"),
     (["run", "-r", "a", "-t", "10", "-g", "6", "true"], "half"),
+    (["list", "-l", "0"], "--limit must be 1 or more"),
     (["fly"], "fly"),
 ])
 def test_wrong_input_is_64_and_says_what_is_wrong(place, words, about):

@@ -405,7 +405,7 @@ def test_what_the_server_refuses_stands_beside_the_field(page, world):
     assert not page.find("#d-grant").is_displayed()
     page.find("#open-grant").click()
     page.keys("tried/0", Keys.TAB, "other", Keys.ENTER)
-    page.wait(lambda: "Held by somebody else" in
+    page.wait(lambda: "It is held already" in
               page.text("#d-grant .form-error"))
     assert page.errors(NETWORK) == []
 
@@ -425,6 +425,15 @@ def test_times_of_every_length_are_told_in_words(page, world):
     assert not re.search(r"NaN|undefined|Infinity|-\d", " ".join(
         row["left"] for row in page.rows()))
     assert page.errors() == []
+    end_all(world)
+
+
+@pytest.mark.parametrize("data", [
+    '{"job":9007199254740993}', '{"v":1.10}', '{"k":1,"k":2}', '[1e400]'])
+def test_data_is_shown_as_it_is_stored(page, world, data):
+    grant(world, "exact/0", "a", 50, data=data)
+    page.open("/?lease=exact%2F0&lease=a").live()
+    page.wait(lambda: page.text("#p-data") == data)
     end_all(world)
 
 

@@ -481,3 +481,22 @@ def test_the_page_works_behind_a_password_and_shows_what_one_may(
             act for act in ("renew", "release", "revoke")
             if page.find(f'[data-act="{act}"]').is_displayed()})
         assert page.find("#open-grant").is_displayed() == bool(seen)
+
+
+@pytest.mark.browser
+def test_buttons_come_and_go_with_what_one_may(driver, secrets, tmp_path):
+    groups = tmp_path / "groups"
+    groups.write_text("workers: w1\n")
+    with Secured(tmp_path, secrets, LEASE_GROUPS=str(groups)) as service:
+        at = f"localhost:{service.port}"
+        word = urllib.parse.quote(PASSWORDS["bob"])
+        driver.get(f"https://bob:{word}@{at}/favicon.svg")
+        page = browser.Page(driver, f"https://{at}").look().open("/")
+        button = page.find("#open-grant")
+        page.wait(lambda: not button.is_displayed())
+        groups.write_text("workers: bob\n")
+        service.reload()
+        page.wait(button.is_displayed, 60)
+        groups.write_text("workers: w1\n")
+        service.reload()
+        page.wait(lambda: not button.is_displayed(), 60)

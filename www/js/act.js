@@ -35,7 +35,7 @@ function say(problem) {
   const {code, status, body} = problem;
   if (code === 'held') {
     const left = Number(body.remaining) * 1000;
-    return 'Held by somebody else' +
+    return 'It is held already' +
         (left > 0 ? `; free in ${duration(left)} unless renewed.` : '.');
   }
   if (status === 401 || status === 403) return 'You may not do this here.';

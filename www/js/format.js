@@ -56,11 +56,15 @@ export function natural(name) {
     String.fromCharCode(48 + Math.min(digits.length, 999)) + digits);
 }
 
-/** JSON is laid out, anything else left as it is. */
+/** JSON is laid out where that loses nothing, anything else left as it is. */
 export function pretty(text) {
   try {
     const value = JSON.parse(text);
-    return typeof value === 'object' ? JSON.stringify(value, null, 2) : text;
+    const dense = text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+    // What a number here cannot hold, or a key that is given twice, stays seen.
+    const whole = JSON.stringify(value) === dense;
+    return whole && typeof value === 'object' ?
+      JSON.stringify(value, null, 2) : text;
   } catch {
     return text;
   }

@@ -21,6 +21,7 @@ import {View} from './view.js';
 
 const $ = (id) => document.getElementById(id);
 const TICK_MS = 100;
+const ACTS = ['grant', 'renew', 'release', 'revoke'];
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
 const view = new View();
@@ -65,10 +66,10 @@ function denied(act) {
   document.body.classList.add(`may-not-${act}`);
 }
 
-// No buttons for what the server would refuse.
+// No buttons for what the server would refuse, as it stands now.
 function mayOnly(may) {
-  for (const act of ['grant', 'renew', 'release', 'revoke']) {
-    if (Array.isArray(may) && !may.includes(act)) denied(act);
+  for (const act of Array.isArray(may) ? ACTS : []) {
+    document.body.classList.toggle(`may-not-${act}`, !may.includes(act));
   }
 }
 
