@@ -1393,7 +1393,7 @@ def test_installing_a_guard_again_is_harmless_and_follows_the_columns(guarded):
     for _ in range(3):
         assert one(con, "SELECT lease_guard('T', 'R', 'K')") == 1
     assert one(con, "SELECT count(*) FROM sqlite_schema "
-                    "WHERE type = 'trigger' AND tbl_name = 't'") == 2
+                    "WHERE type = 'trigger' AND tbl_name = 't'") == 3
     con.execute("ALTER TABLE t ADD COLUMN k2 INTEGER NOT NULL DEFAULT 99")
     one(con, "SELECT lease_guard('t', 'r', 'k2')")
     con.execute("UPDATE t SET k = 1")
@@ -1418,7 +1418,7 @@ def test_a_guard_of_a_new_table_does_not_undo_that_of_a_renamed_one(guarded):
     refused(con, "SELECT lease_guard('t', 'r', 'k')", match="already exists")
     refused(con, "UPDATE u SET k = 4", match="stale")
     one(con, "SELECT lease_guard('u', 'r', 'k')")
-    for event in ("insert", "update"):
+    for event in ("insert", "update", "before"):
         con.execute(f"DROP TRIGGER lease_guard_t_{event}")
     assert one(con, "SELECT lease_guard('t', 'r', 'k')") == 1
     for table in "tu":
@@ -1426,10 +1426,45 @@ def test_a_guard_of_a_new_table_does_not_undo_that_of_a_renamed_one(guarded):
                 match="stale")
 
 
-def test_removing_a_guard_is_dropping_two_triggers(guarded):
-    for event in ("insert", "update"):
+def test_removing_a_guard_is_dropping_three_triggers(guarded):
+    for event in ("insert", "update", "before"):
         guarded.execute(f'DROP TRIGGER "lease_guard_t_{event}"')
     guarded.execute("UPDATE t SET k = 4")
+
+
+def test_a_guard_knows_the_tokens_that_the_table_has(db):
+    con = db()
+    con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, r TEXT COLLATE NOCASE,"
+                " k, b)")
+    con.execute("INSERT INTO t VALUES(1, 'r', 50, 'new'), (2, 'r', 7, ''),"
+                " (3, 'R', 9, ''), (4, 'odd', 'x', ''), (5, 'low', -4, ''),"
+                " (6, x'00', 5, ''), (7, 'high', 1 << 60, '')")
+    one(con, "SELECT lease_fence('r', 60), lease_fence('R', 1)")
+    assert one(con, "SELECT lease_guard('t', 'r', 'k')") == 1
+    assert con.execute("SELECT resource, token FROM lease_fence"
+                       " ORDER BY resource").fetchall() == [("R", 9), ("r", 60)]
+    refused(con, "UPDATE t SET k = 59 WHERE id = 1", match="stale")
+    refused(con, "INSERT OR REPLACE INTO t VALUES(3, 'R', 8, '')",
+            match="stale")
+    con.execute("UPDATE t SET k = 60 WHERE id = 1")
+
+
+def test_an_upsert_is_refused_by_the_token_that_it_was_offered(guarded):
+    con = guarded
+    con.execute("CREATE UNIQUE INDEX u ON t(r)")
+    con.execute("INSERT OR REPLACE INTO t(r, k) VALUES('up', 10)")
+    for action in ("UPDATE SET r = excluded.r", "UPDATE SET k = k", "NOTHING"):
+        refused(con, "INSERT INTO t(r, k) VALUES('up', 9) ON CONFLICT(r) DO "
+                + action, match="stale")
+        con.execute("INSERT INTO t(r, k) VALUES('up', 10) ON CONFLICT(r) DO "
+                    + action)
+
+
+@pytest.mark.parametrize("token", [0, -5, 1 << 53, (1 << 63) - 1])
+def test_a_guard_takes_tokens_that_can_be_ones(guarded, token):
+    refused(guarded, f"INSERT INTO t(r, k) VALUES('n', {token})",
+            match="token must be 1 to 9007199254740991")
+    guarded.execute(f"INSERT INTO t(r, k) VALUES('n', {(1 << 53) - 1})")
 
 
 @pytest.mark.parametrize("table, columns", [
