@@ -43,13 +43,6 @@ static void turn_answer(struct writer *writer, struct op *op, const char *code)
     problem_answer(writer->store, op, code);
 }
 
-static bool turn_drop(struct writer *writer, struct op *op)
-{
-    bool others = turn_leave(writer, op);
-    turn_answer(writer, op, "left");
-    return others;
-}
-
 static bool op_left(struct writer *writer, struct op *op)
 {
     return reply_unwanted(op->fd) || client_gone(&writer->clients, &op->client);
@@ -119,7 +112,8 @@ static int line_serve(struct writer *writer, struct line *line,
             return 0;
         }
         if (op_left(writer, op)) {
-            others = turn_drop(writer, op);
+            others = turn_leave(writer, op);
+            turn_answer(writer, op, "left");
             continue;
         }
         op->ahead = 0;

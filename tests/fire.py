@@ -58,6 +58,13 @@ class Crowd:
         for number, kind in enumerate(self.kinds):
             self.add(f"w{number}", kind)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, problem, *_):
+        if problem:
+            self.kill()
+
     def add(self, name, kind):
         path = self.folder / f"{name}.log"
         process = clients.FORK.Process(
@@ -169,9 +176,8 @@ class Fire:
         folder = self.folder / name
         folder.mkdir()
         after = support.one(self.con, "SELECT max(token) FROM lease_event")
-        crowd = Crowd(self.service, folder, seed, self.anchor_ms)
-        bane = nemesis.Nemesis(self.service, crowd, dice, self.clock)
-        try:
+        with Crowd(self.service, folder, seed, self.anchor_ms) as crowd:
+            bane = nemesis.Nemesis(self.service, crowd, dice, self.clock)
             for number, kind in enumerate(strikes):
                 time.sleep(dice.uniform(0.05, gap / 2))
                 crowd.shared[1] = number // TURN
@@ -179,14 +185,7 @@ class Fire:
                 bane.do(kind)
             time.sleep(dice.uniform(0.1, gap))
             ops = crowd.end()
-        except BaseException:
-            crowd.kill()
-            raise
-        wait_for(lambda: not support.one(
-            self.con, "SELECT count(*) FROM lease"), 30,
-            "every end is recorded")
-        log = [e for e in checker.events(self.con) if e["token"] > (after or 0)]
-        self.look(ops, log, bane)
+        self.look(ops, log_whole(self.con, after or 0), bane)
         if not self.report.problems:
             shutil.rmtree(folder)
 
@@ -220,6 +219,13 @@ class Fire:
         rows = self.con.execute("SELECT * FROM main.lease")
         names = [column[0] for column in rows.description]
         return [dict(zip(names, row)) for row in rows]
+
+
+def log_whole(con, after):
+    """The events behind a token, once the last lease is over."""
+    wait_for(lambda: not support.one(con, "SELECT count(*) FROM lease"), 30,
+             "every end is recorded")
+    return [e for e in checker.events(con) if e["token"] > after]
 
 
 def holders(log):

@@ -172,10 +172,8 @@ class Uptime:
         told = [watcher.told for watcher in self.watchers]
         folder = self.folder / f"part{number}"
         folder.mkdir()
-        crowd = Crowd(self.service, folder, f"{self.seed}/{number}",
-                      self.anchor_ms)
-        bane = nemesis.Nemesis(self.service, crowd, self.dice)
-        try:
+        with Crowd(self.service, folder, f"{self.seed}/{number}",
+                   self.anchor_ms) as crowd:
             length = self.seconds / self.count
             time.sleep(length / 3)
             if number % 6 == 0:
@@ -183,17 +181,11 @@ class Uptime:
             if number == self.count // 2:
                 self.con.execute("VACUUM")
             time.sleep(max(0, start + length / 2 - time.monotonic()))
-            bane.do(KILLS[number % len(KILLS)])
+            nemesis.Nemesis(self.service, crowd, self.dice).do(
+                KILLS[number % len(KILLS)])
             time.sleep(max(0, start + length - time.monotonic()))
             ops = crowd.end()
-        except BaseException:
-            crowd.kill()
-            raise
-        wait_for(lambda: not support.one(
-            self.con, "SELECT count(*) FROM lease"), 30,
-            "every end is recorded")
-        log = [e for e in checker.events(self.con) if e["token"] > newest]
-        self.look(ops, log, told)
+        self.look(ops, fire.log_whole(self.con, newest), told)
         shutil.rmtree(folder)
 
     def look(self, ops, log, told):
