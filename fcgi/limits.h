@@ -68,8 +68,9 @@ enum {
                         * another works */
     DRAIN_MS = 1000,   /* at the end: for requests not yet accepted */
     END_S = 4,         /* at the end: all of it, then by force */
-    LOCK_FILE_MS = 6000, /* for a service that is on its way out */
-    CHECK_LOCK_MS = 2000 /* the same, by a mere check */
+    LOCK_FILE_MS = 6000,  /* for a service that is on its way out */
+    CHECK_LOCK_MS = 2000, /* the same, by a mere check */
+    LINGER_MS = 300       /* who cannot start stays for this long */
 };
 
 #endif

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "limits.h"
@@ -92,16 +93,24 @@ static int complain(const char *why)
     return 1;
 }
 
-int main(int argc, char **argv)
+/* lighttpd looks a millisecond after it started a program, or later: finds it
+ * gone and goes down itself, or finds it there and answers 503 until it can
+ * start. So that it is always the latter, stay for a moment. */
+static void linger(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigtimedwait(&set, NULL,
+                 &(struct timespec){.tv_nsec = LINGER_MS * 1000000});
+}
+
+static int serve(const char *path, bool check)
 {
     char why[DBFILE_PATH_MAX + 512];
-    const char *path = getenv("LEASE_DB");
-    bool check = argc == 2 && strcmp(argv[1], "check") == 0;
-    if (argc > 1 && !check)
-        return complain("the only argument is: check");
     if (!path || !*path)
         return complain("LEASE_DB names no database file");
-    signals_block();
     if (!check && (FCGX_Init() != 0 || FCGX_IsCGI()))
         return complain("a web server must start it, with a listening socket "
                         "on descriptor 0");
@@ -127,4 +136,16 @@ int main(int argc, char **argv)
     if (!check && !failed)
         log_line("info", "event=stopped");
     return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool check = argc == 2 && strcmp(argv[1], "check") == 0;
+    if (argc > 1 && !check)
+        return complain("the only argument is: check");
+    signals_block();
+    int status = serve(getenv("LEASE_DB"), check);
+    if (status && !check)
+        linger();
+    return status;
 }

@@ -170,6 +170,22 @@ def test_it_must_be_started_by_a_web_server(build, tmp_path):
     assert done.returncode == 1 and done.stderr.count("\n") == 1
 
 
+def test_what_cannot_start_stays_until_lighttpd_has_seen_it(build, tmp_path):
+    """Gone at once, it would take lighttpd with it, but only now and then."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        listening.listen()
+        with subprocess.Popen(
+                [build / "lease-fcgi"], stdin=listening, text=True,
+                stderr=subprocess.PIPE, env=dict(
+                    os.environ, LEASE_DB=str(tmp_path / "a/lease.db"))) as it:
+            while "event=cannot_start" not in it.stderr.readline():
+                assert it.poll() is None
+            said = time.monotonic()
+            assert it.wait(30) == 1
+            assert time.monotonic() - said > 0.1
+
+
 def test_while_no_service_runs_the_answer_is_503_in_json(build, tmp_path):
     script = tmp_path / "start"
     script.write_text(f"#!/bin/sh\n[ -e {tmp_path}/broken ] && exit 1\n"
