@@ -103,7 +103,7 @@ static void linger(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigtimedwait(&set, NULL,
-                 &(struct timespec){.tv_nsec = LINGER_MS * 1000000});
+                 &(struct timespec){.tv_nsec = LINGER_MS * 1000000L});
 }
 
 static int serve(const char *path, bool check)
