@@ -5,6 +5,7 @@
 #            [TLS=key-and-certificate.pem] [USERS=file [GROUPS=file]]
 #            [ACCESS_LOG=file]
 #     TLS=var/self.pem is made where missing, for trying out
+#   make install | uninstall [PREFIX=/usr/local] [DESTDIR=]
 #   make test [SAN=address,undefined | SAN=thread] [T=pytest arguments]
 #   make bench [ROUNDS=3] [TIME=2]
 #   make soak [TIME=600] | coverage [T=pytest arguments]
@@ -28,6 +29,8 @@ TLS ?=
 USERS ?=
 GROUPS ?=
 ACCESS_LOG ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
 SAN ?=
 T ?=
 PYTHON := /usr/bin/python3
@@ -46,7 +49,7 @@ HOST_PACKAGES := binutils perl libdbd-sqlite3-perl tcl libsqlite3-tcl ruby \
 TEST_PACKAGES := $(RUN_PACKAGES) lighttpd-mod-openssl sqlite3 curl python3 python3-pytest \
   python3-hypothesis python3-selenium chromium chromium-driver \
   python3-jsonschema python3-prometheus-client openapi-specification mandoc iproute2 openssl \
-  libfaketime spin \
+  libfaketime spin systemd \
   $(if $(SAN),,$(HOST_PACKAGES) valgrind)
 FUZZ_PACKAGES := $(RUN_PACKAGES) clang libclang-rt-14-dev python3
 # Those of others start them where the system starts services: stop them.
@@ -76,7 +79,7 @@ TIME ?= $(if $(filter bench,$(MAKECMDGOALS)),2,600)
 ROUNDS ?= 3
 ONLY ?= http,batch,embedded,growth,waits
 
-.PHONY: all run test bench soak coverage fuzz demo lint clean \
+.PHONY: all run install uninstall test bench soak coverage fuzz demo lint clean \
   install-run install-test install-lint install-fuzz install-bench
 all: $(B)/lease.so $(B)/lease-fcgi $(B)/lease
 
@@ -148,7 +151,8 @@ $(B)/fuzz/request: ALL_LDFLAGS += -Wl,--wrap=accept4
 -include $(wildcard $(B)/test/core/tests/fuzz/*.d)
 
 # --- installing what is missing --------------------------------------------
-# $(1) packages. As root or with sudo; else the command is printed.
+# $(1) packages. As root or with sudo; else the command is printed. The server
+# that comes with lighttpd, on port 80, is nobody's wish: not left on.
 define install
 @missing=$$(for p in $(1); do \
   dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q ' installed$$' \
@@ -162,7 +166,12 @@ else echo "missing packages; run as root:  apt-get update && $$do" >&2; \
   exit 1; fi; \
 echo "installing: $$(echo $$missing)"; \
 export DEBIAN_FRONTEND=noninteractive; \
-$$as apt-get update -q && $$as $$do
+$$as apt-get update -q && $$as $$do || exit 1; \
+if [[ " "$$missing" " =~ [[:space:]]lighttpd[[:space:]] ]] && \
+  command -v systemctl >/dev/null; then \
+  $$as systemctl -q disable lighttpd; \
+  [ ! -d /run/systemd/system ] || $$as systemctl stop lighttpd; \
+fi
 endef
 install-run:
 	$(call install,$(RUN_PACKAGES))
@@ -212,6 +221,29 @@ var/self.pem:
 	  "subjectAltName=DNS:localhost,IP:127.0.0.1$${names:+,DNS:$${names//,/,DNS:}}" \
 	  -keyout $@.key -out $@.crt 2>$@.err || { cat $@.err >&2; exit 1; }; \
 	cat $@.key $@.crt >$@; rm $@.key $@.crt $@.err
+
+# --- on this machine for good ------------------------------------------------
+# mode:file:where under PREFIX. leasehold.service says what comes next.
+INSTALLED := 755:$(B)/lease:bin/lease \
+  644:cli/lease.1:share/man/man1/lease.1 \
+  644:cli/lease.bash:share/bash-completion/completions/lease \
+  644:leasehold.service:lib/systemd/system/leasehold.service \
+  755:$(B)/lease-fcgi:lib/leasehold/lease-fcgi \
+  644:$(B)/lease.so:lib/leasehold/lease.so \
+  $(foreach f,lighttpd.lua $(wildcard lighttpd*.conf) $(shell find www -type f),\
+    644:$f:lib/leasehold/$f)
+install:
+	@[[ '$(PREFIX)' == /* ]] || { echo "PREFIX must be absolute" >&2; exit 1; }
+	$(call install,$(RUN_PACKAGES) lighttpd-mod-openssl)
+	@$(MAKE) --no-print-directory all
+	@for f in $(INSTALLED); do IFS=: read -r mode from to <<<"$$f"; \
+	  install -D -m $$mode "$$from" '$(DESTDIR)$(PREFIX)'/$$to || exit 1; done
+	@sed -i '/^#/!s|/usr/local|$(PREFIX)|g' \
+	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/leasehold.service'
+	@echo "installed in $(DESTDIR)$(PREFIX)"
+uninstall:
+	@cd '$(DESTDIR)$(PREFIX)' && rm -rf lib/leasehold && \
+	  for f in $(INSTALLED); do rm -f $${f##*:}; done
 
 # --- tests ------------------------------------------------------------------
 test: install-test

@@ -1,0 +1,127 @@
+"""make install: what it puts where, and that it runs from there as
+leasehold.service says."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+import support
+from service import Service, wait_for
+
+pytestmark = pytest.mark.plain
+
+
+def make(target, *settings):
+    return subprocess.run(["make", target, *settings], cwd=support.ROOT,
+                          capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    path = tmp_path_factory.mktemp("install") / "usr"
+    done = make("install", f"PREFIX={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return path
+
+
+def unit(prefix):
+    """The lines of leasehold.service, each name with its values."""
+    lines = {}
+    path = prefix / "lib/systemd/system/leasehold.service"
+    for line in path.read_text().splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not name.startswith("#"):
+            lines.setdefault(name, []).append(value)
+    return lines
+
+
+class Installed(Service):
+    """The service as the unit starts it, with a port, folder and database of
+    the test's."""
+
+    def __init__(self, folder, prefix):
+        super().__init__(folder)
+        self.unit = unit(prefix)
+
+    def environ(self):
+        said = dict(e.split("=", 1) for e in self.unit["Environment"])
+        return said | {
+            "PATH": os.environ["PATH"], "LEASE_PORT": str(self.port),
+            "LEASE_RUN": self.run, "LEASE_DB": str(self.db)}
+
+    def spawn(self):
+        env = self.environ()
+        subprocess.run(self.unit["ExecStartPre"][0].split(), env=env,
+                       check=True)
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self.unit["ExecStart"][0].split(), env=env, cwd="/",
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True)
+        self.lighttpd = self.process.pid
+        return self
+
+
+def test_the_installed_service_runs_and_shares_its_leases(prefix, tmp_path):
+    with Installed(tmp_path, prefix) as service:
+        lease = service.post("grant", resource="r", holder="a").json
+        for path in ("/", "/docs", "/openapi.json", "/js/main.js"):
+            assert service.get(path).status == 200
+        assert service.get("/nothing").code == "not_found"
+        said = subprocess.run(
+            ["sqlite3", service.db, f".load {prefix}/lib/leasehold/lease",
+             "SELECT holder, token FROM lease_active"],
+            capture_output=True, text=True, check=True).stdout
+        assert said == f"a|{lease['token']}\n"
+        said = subprocess.run(
+            [prefix / "bin/lease", "check", "--resource", "r", "--token",
+             str(lease["token"]), "--url", f"http://127.0.0.1:{service.port}"],
+            capture_output=True, text=True)
+        assert said.returncode == 0, said
+        assert "KillMode" not in service.unit       # so all of them
+        os.killpg(service.lighttpd, getattr(
+            signal, service.unit["KillSignal"][0]))
+        assert service.process.wait(10) == 0
+        wait_for(lambda: "event=stopped" in service.log(), what="it stops")
+
+
+def test_systemd_has_no_objection(prefix):
+    """To names and values that it does not know, programs that are not there."""
+    done = subprocess.run(
+        ["systemd-analyze", "verify",
+         prefix / "lib/systemd/system/leasehold.service"],
+        capture_output=True, text=True)
+    assert [line for line in done.stderr.splitlines()
+            if "leasehold" in line] == []
+
+
+def test_nothing_installed_knows_where_it_was_built(prefix):
+    files = [f for f in prefix.rglob("*") if f.is_file()]
+    assert len(files) > 50
+    for file in files:
+        data = file.read_bytes()
+        # Those of the compiler are for debuggers.
+        assert data.startswith(b"\x7fELF") \
+            or str(support.ROOT).encode() not in data, file
+        program = file.name in ("lease-fcgi", "lease") and "share" not in file.parts
+        assert file.stat().st_mode & 0o777 == (0o755 if program else 0o644), file
+    assert "/usr/local" not in str(unit(prefix))
+
+
+def test_it_is_staged_and_removed_again(tmp_path):
+    where = (f"DESTDIR={tmp_path}", "PREFIX=/opt/leasehold")
+    assert make("install", *where).returncode == 0
+    top = tmp_path / "opt/leasehold"
+    assert "=/opt/leasehold/lib/leasehold/lease-fcgi" in (
+        top / "lib/systemd/system/leasehold.service").read_text()
+    (top / "bin/other").touch()
+    assert make("uninstall", *where).returncode == 0
+    assert [f for f in top.rglob("*") if f.is_file()] == [top / "bin/other"]
+
+
+def test_a_prefix_that_is_not_absolute_is_refused():
+    done = make("install", "PREFIX=here")
+    assert done.returncode == 2 and "PREFIX must be absolute" in done.stderr
+    assert not (support.ROOT / "here").exists()
