@@ -84,13 +84,14 @@ static void log_begin_anew(struct checkpointer *checkpointer, int *left)
 }
 
 /* Note how it went: whole, or since when it has not been. */
-static void result_note(struct checkpointer *checkpointer, int left)
+static void result_note(struct checkpointer *checkpointer, int rc, int left)
 {
     struct stats *stats = checkpointer->stats;
     int64_t now = clock_ms(), since = checkpointer->failing_since;
+    bool cut = rc || left > WAL_PAGES;
     stat_add(stats, STAT_checkpoints, 1);
-    stat_add(stats, STAT_checkpoints_cut, left > WAL_PAGES);
-    if (left <= WAL_PAGES) {
+    stat_add(stats, STAT_checkpoints_cut, cut);
+    if (!cut) {
         since = 0;
         stat_set(stats, STAT_checkpoint_ms,
                  now - stat_get(stats, STAT_started_ms));
@@ -101,8 +102,9 @@ static void result_note(struct checkpointer *checkpointer, int left)
     checkpointer->failing_since = since;
     stat_set(stats, STAT_checkpoint_blocked, blocked);
     if (blocked && log_due(&stats->delay_logged_ms))
-        log_line("warning", "event=checkpoint_blocked pages=%d seconds=%lld",
-                 left, (long long)(now - since) / 1000);
+        log_line("warning",
+                 "event=checkpoint_blocked pages=%d seconds=%lld rc=%d", left,
+                 (long long)(now - since) / 1000, rc);
 }
 
 static void checkpoint(struct checkpointer *checkpointer)
@@ -113,7 +115,7 @@ static void checkpoint(struct checkpointer *checkpointer)
     int rc = store_checkpoint(checkpointer->store, LOG_GOES_ON, &left);
     if (!rc && pages > WAL_PAGES_BIG && left <= WAL_PAGES)
         log_begin_anew(checkpointer, &left);
-    result_note(checkpointer, left);
+    result_note(checkpointer, rc, left);
 }
 
 /* Until there is work. False when it is time to end. */

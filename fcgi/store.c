@@ -365,7 +365,8 @@ int store_checkpoint(struct store *store, enum store_log log, int *left)
     int pages = 0, done = 0;
     int rc =
         sqlite3_wal_checkpoint_v2(store->db, "main", MODES[log], &pages, &done);
-    *left = pages - done;
+    *left =
+        pages < 0 ? (int)stat_get(store->stats, STAT_wal_pages) : pages - done;
     return rc;
 }
 

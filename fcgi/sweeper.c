@@ -111,6 +111,8 @@ void *sweeper_main(void *context)
     struct sweeper *sweeper = context;
     int64_t sleep_ms;
     do {
+        /* What comes while it looks is a reason to look again. */
+        atomic_store(&sweeper->sleeps_until, INT64_MAX);
         struct times times = times_read(sweeper);
         sleep_ms = SWEEP_LOOK_MS;
         if (times.next == 0) {

@@ -176,21 +176,32 @@ static int batch_run(struct writer *writer, struct op *op, struct chain *done)
     return parts_run(writer->store, op, part_run, &context);
 }
 
-int turns_run(struct writer *writer, struct op *op, struct chain *done)
+int turns_run(struct writer *writer, struct op *op, bool serve,
+              struct chain *done)
 {
+    struct chain *others = serve ? done : NULL;
     if (op->route == ROUTE_GRANT && op_take_over(writer, op))
         return 0;
-    int rc = op->parts ? batch_run(writer, op, done) : op_try(writer, op, done);
+    int rc =
+        op->parts ? batch_run(writer, op, others) : op_try(writer, op, others);
     if (rc || !op_wait(writer, op))
         chain_add(done, op);
     return rc;
 }
 
+struct ended {
+    struct writer *writer;
+    int64_t after;
+    bool missed; /* some was trimmed before it was seen */
+};
+
 static bool ended_take(void *context, const struct value *columns)
 {
-    struct writer *writer = context;
+    struct ended *ended = context;
+    struct writer *writer = ended->writer;
     struct line *line;
     writer->seen = columns[0].as.integer;
+    ended->missed = columns[3].as.integer > ended->after;
     if (columns[1].type == VALUE_TEXT &&
         (line = waits_line(&writer->waits, &columns[1])))
         waits_ready(&writer->waits, line);
@@ -209,9 +220,14 @@ static bool newest_take(void *context, const struct value *columns)
 static int ended_read(struct writer *writer)
 {
     struct param params[] = {{":after", value_integer(writer->seen)}};
-    if (writer->seen >= 0)
-        return store_query(writer->store, QUERY_ENDED, params, 1, ended_take,
-                           writer);
+    struct ended ended = {writer, writer->seen, false};
+    if (writer->seen >= 0) {
+        int rc = store_query(writer->store, QUERY_ENDED, params, 1, ended_take,
+                             &ended);
+        if (ended.missed)
+            waits_ready_all(&writer->waits);
+        return rc;
+    }
     waits_ready_all(&writer->waits);
     return store_query(writer->store, QUERY_LOG, NULL, 0, newest_take, writer);
 }
@@ -280,6 +296,7 @@ static void turns_look(struct writer *writer, int64_t now)
 
 void turns_tick(struct writer *writer, struct chain *batch)
 {
+    struct chain due = {0};
     struct op *op;
     int64_t now = clock_ms();
     if (writer->waits.n == 0)
@@ -294,9 +311,11 @@ void turns_tick(struct writer *writer, struct chain *batch)
             turn_lose(writer, op);
         } else {
             turn_quit(writer, op);
-            chain_add(batch, op);
+            chain_add(&due, op);
         }
     }
+    chain_append(&due, batch);
+    *batch = due;
 }
 
 int64_t turns_sleep_ms(struct writer *writer)

@@ -95,6 +95,7 @@ static int batch_begin(struct writer *writer, struct chain *batch)
     while ((rc = store_begin(writer->store) & 0xff) == SQLITE_BUSY) {
         struct chain more = queue_take(&writer->queue, QUEUE_MAX, 0);
         chain_append(batch, &more);
+        turns_tick(writer, batch);
         overdue_finish(writer, batch);
         now = clock_ms();
         stat_set(writer->stats, STAT_locked_ms, now - start);
@@ -180,7 +181,7 @@ static bool batch_run(struct writer *writer, struct chain *batch)
     struct chain done = {0};
     int rc = turns_serve(writer, &done);
     while (!rc && batch->n)
-        rc = turns_run(writer, chain_take(batch), &done);
+        rc = turns_run(writer, chain_take(batch), true, &done);
     if (!rc)
         rc = turns_serve(writer, &done);
     chain_append(&done, batch);
@@ -197,38 +198,6 @@ static bool batch_run(struct writer *writer, struct chain *batch)
                  batch->n + batch->more, rc, store_why(store, rc));
     store_rollback(store);
     return false;
-}
-
-/* Run one operation in a transaction of its own, whatever comes of it. */
-static void op_run_alone(struct writer *writer, struct op *op,
-                         struct chain *done)
-{
-    struct store *store = writer->store;
-    int rc = store_begin(store);
-    if (rc)
-        chain_add(done, op);
-    else
-        rc = turns_run(writer, op, done);
-    if (!rc)
-        rc = writer_commit(writer);
-    stat_set(writer->stats, STAT_write_error, rc);
-    if (!rc)
-        return;
-    /* The outcome first: a rollback would change what store_why() says. */
-    if (done->last == op)
-        problem_set_rc(store, op, rc);
-    store_rollback(store);
-}
-
-static void batch_run_alone(struct writer *writer, struct chain *batch)
-{
-    struct chain done = {0};
-    store_rollback(writer->store);
-    turns_undone(writer);
-    while (batch->n)
-        op_run_alone(writer, chain_take(batch), &done);
-    turns_undone(writer);
-    *batch = done;
 }
 
 static bool now_take(void *context, const struct value *columns)
@@ -276,6 +245,55 @@ static void batch_refuse(struct writer *writer, struct chain *batch, int why)
         problem_set_rc(writer->store, op, why);
 }
 
+/* Answer all of a batch, which is committed, and tell who wants to know. */
+static void batch_close(struct writer *writer, struct chain *batch)
+{
+    batch_look_at_time(writer, batch);
+    watch_hint(writer->watchers);
+    stat_add(writer->stats, STAT_batches, 1);
+    int64_t operations = (int64_t)(batch->n + batch->more);
+    stat_add(writer->stats, STAT_operations, operations);
+    if (operations)
+        metrics_batch(&writer->stats->metrics, operations);
+    writer_finish(writer, batch);
+}
+
+/* Run one operation in a transaction of its own, which began with rc, and
+ * commit. Nobody else is served in it: its end is the end of one. */
+static void op_run_alone(struct writer *writer, int rc, struct chain *one)
+{
+    struct store *store = writer->store;
+    if (!rc && one->n)
+        rc = turns_run(writer, chain_take(one), false, one);
+    if (!rc)
+        rc = writer_commit(writer);
+    stat_set(writer->stats, STAT_write_error, rc);
+    if (!rc)
+        return;
+    /* The outcome first: a rollback would change what store_why() says. */
+    if (one->n)
+        problem_set_rc(store, one->first, rc);
+    store_rollback(store);
+}
+
+/* Run each alone, whatever comes of it, and answer it. */
+static void batch_run_alone(struct writer *writer, struct chain *batch)
+{
+    store_rollback(writer->store);
+    turns_undone(writer);
+    while (batch->n) {
+        struct chain one = {0};
+        int rc = batch_begin(writer, batch);
+        if (!batch->n)
+            break;
+        chain_add(&one, chain_take(batch));
+        batch_sift(writer, &one);
+        op_run_alone(writer, rc, &one);
+        batch_close(writer, &one);
+    }
+    turns_undone(writer);
+}
+
 static void batch_do(struct writer *writer, struct chain *batch)
 {
     int rc = batch_begin(writer, batch);
@@ -285,14 +303,7 @@ static void batch_do(struct writer *writer, struct chain *batch)
         batch_refuse(writer, batch, moved);
     else if (rc || !batch_run(writer, batch))
         batch_run_alone(writer, batch);
-    batch_look_at_time(writer, batch);
-    watch_hint(writer->watchers);
-    stat_add(writer->stats, STAT_batches, 1);
-    int64_t operations = (int64_t)(batch->n + batch->more);
-    stat_add(writer->stats, STAT_operations, operations);
-    if (operations)
-        metrics_batch(&writer->stats->metrics, operations);
-    writer_finish(writer, batch);
+    batch_close(writer, batch);
     checkpointer_hint(writer->checkpointer,
                       stat_get(writer->stats, STAT_wal_pages));
 }

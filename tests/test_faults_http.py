@@ -140,6 +140,72 @@ def test_a_disk_that_fails_is_told_and_heals(faulty, kind, error, status,
     true_and_whole(faulty, client)
 
 
+def queued(service):
+    return service.get("/v1/status").json["queue"]["waiting"]
+
+
+@plain
+def test_who_waits_is_told_no_grant_that_was_undone(faulty):
+    """The disk is full when a lease has run out under a foreign lock, and
+    those who ask then find others before them."""
+    def ask(holder, wait):
+        return faulty.post("grant", resource="r", holder=holder, ttl=0.2,
+                           wait=wait)
+
+    faulty.post("grant", resource="r", holder="a", ttl=1)
+    with contextlib.closing(support.connect(faulty.db)) as con, \
+            concurrent.futures.ThreadPoolExecutor(5) as pool:
+        waiters = [pool.submit(ask, f"w{i}", 30) for i in range(3)]
+        wait_for(lambda: faulty.get("/v1/status").json["parked"]["grants"] == 3,
+                 what="they wait")
+        con.execute("BEGIN IMMEDIATE")
+        others = [pool.submit(ask, f"n{i}", 0) for i in range(2)]
+        wait_for(lambda: queued(faulty) >= 2, what="they are queued")
+        wait_for(lambda: not support.one(
+            con, "SELECT count(*) FROM lease_active"), what="it ran out")
+        faulty.faults.set(preload.WRITE, 1, every=1, error=errno.ENOSPC)
+        con.execute("ROLLBACK")
+        told = [f.result() for f in others]
+        faulty.faults.clear()
+        told += [f.result() for f in waiters]
+        granted = {e["token"]: e["holder"] for e in checker.events(con)
+                   if e["event"] == "granted"}
+    assert {a.status for a in told} <= {200, 409, 503, 507}
+    got = {a.json["token"]: a.json["holder"] for a in told if a.status == 200}
+    assert len(got) == len([a for a in told if a.status == 200])
+    assert got.items() <= granted.items()
+
+
+@plain
+def test_a_lock_taken_after_a_full_disk_holds_nobody_up_for_long(faulty):
+    """Each of many would wait for it in turn."""
+    def ask(number):
+        return faulty.post("grant", resource=f"r{number}", holder="a")
+
+    faulty.post("grant", resource="r", holder="a")
+    with contextlib.closing(support.connect(faulty.db, timeout=0)) as con, \
+            concurrent.futures.ThreadPoolExecutor(300) as pool:
+        con.execute("BEGIN IMMEDIATE")
+        asked = [pool.submit(ask, i) for i in range(300)]
+        wait_for(lambda: queued(faulty) == 300, what="all are queued")
+        faulty.faults.set(preload.WRITE, 1, error=errno.ENOSPC)
+        con.execute("ROLLBACK")
+
+        # Between two of them: no time to sleep.
+        while not faulty.faults.hits:
+            pass
+        while not con.in_transaction:
+            with contextlib.suppress(support.sqlite3.OperationalError):
+                con.execute("BEGIN IMMEDIATE")
+        try:
+            wait_for(lambda: all(f.done() for f in asked), 10,
+                     "all are answered")
+        finally:
+            con.execute("ROLLBACK")
+    assert {f.result().status for f in asked} <= {200, 503}
+    assert works(faulty)
+
+
 @plain
 def test_calls_that_signals_interrupt_are_made_again(faulty):
     client, pid = Client(faulty), faulty.pid

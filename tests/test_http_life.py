@@ -3,6 +3,7 @@ many clients at once."""
 
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -655,6 +656,24 @@ def test_a_forgotten_read_is_reported_and_the_log_shrinks_after_it(service):
     assert "event=checkpoint_blocked" in service.log()
     service.stop()
     assert not log.exists()
+
+
+def test_a_checkpoint_that_another_process_keeps_off_is_reported(service):
+    """C070: byte 121 of -shm is SQLite's lock on checkpoints."""
+    def told():
+        return service.get("/v1/status").json["checkpoint"]
+
+    service.post("grant", resource="r", holder="a")
+    with open(f"{service.db}-shm", "r+b") as shm:
+        fcntl.lockf(shm, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 121)
+        for i in range(3):
+            ops = [{"op": "grant", "resource": f"{i}/{j}", "holder": "a",
+                    "data": "x" * 4000} for j in range(250)]
+            assert service.post("batch", ops=ops).status == 200
+        wait_for(lambda: told()["blocked"], 20, "it is reported")
+        assert "event=checkpoint_blocked" in service.log()
+        assert service.log().count(" rc=5\n")
+    wait_for(lambda: not told()["blocked"], 20, "it goes on")
 
 
 def test_the_log_is_folded_back_now_and_then_not_at_each_commit(service):

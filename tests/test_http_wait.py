@@ -440,6 +440,70 @@ def test_a_foreign_lock_delays_those_who_wait_and_loses_nobody(service):
     release(service, got.json)
 
 
+@contextlib.contextmanager
+def locked(service):
+    """Another process holds the write lock."""
+    with contextlib.closing(support.connect(service.db)) as con:
+        con.execute("BEGIN IMMEDIATE")
+        yield con
+        con.execute("ROLLBACK")
+
+
+def test_under_a_foreign_lock_a_wait_ends_though_others_ask(own):
+    hold(own, "r")
+    waiter = Waiter(own, resource="r", holder="next", wait=0.5)
+    over = threading.Event()
+
+    def ask(number):
+        over.wait(1.5 * number)     # so that always one is on its way
+        while not over.is_set():
+            own.post("grant", resource=f"other{number}", holder="a")
+
+    with locked(own), concurrent.futures.ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(ask, i) for i in range(3)]
+        try:
+            wait_for(waiter.answered, 15, "its wait is over")
+        finally:
+            over.set()
+        assert waiter.answer().code == "busy"
+    for thread in asking:
+        thread.result()
+
+
+def test_who_asks_again_is_not_put_off_by_its_own_first_try(own):
+    """The first try's time is over while another process has the lock."""
+    lease = hold(own, "r")
+    first = Waiter(own, resource="r", holder="me", key="k", wait=1)
+    with locked(own):
+        other = Waiter(own, settled=False, resource="other", holder="a")
+        second = Waiter(own, settled=False, resource="r", holder="me",
+                        key="k", wait=30)
+        wait_for(lambda: own.get("/v1/status").json["queue"]["waiting"] == 3,
+                 what="the first try is over")
+    assert other.answer().status == 200
+    assert first.answer().code in ("held", "taken_over")
+    wait_for(lambda: waiting(own) == 1, what="the second waits")
+    release(own, lease)
+    assert second.answer().status == 200
+
+
+def test_what_was_trimmed_before_it_was_seen_is_no_wait_for_ever(own):
+    hold(own, "r")
+    waiter = Waiter(own, resource="r", holder="next", wait=60)
+    with contextlib.closing(support.connect(own.db)) as con:
+        support.one(con, "SELECT lease_config('event_rows', 1000)")
+        con.execute("BEGIN IMMEDIATE")
+        assert support.one(con, "SELECT lease_revoke('r')") == 1
+        for _ in range(1500):
+            token = support.one(con, "SELECT lease_grant('z', 'a', 30)")
+            support.one(con, "SELECT lease_release('z', ?)", token)
+        con.execute("COMMIT")
+        assert support.one(con, "SELECT count(*) FROM lease_event"
+                                " WHERE event = 'revoked'") == 0
+    wait_for(waiter.answered, 20, "its turn has come")
+    assert waiter.answer().status == 200
+
+
 def test_on_a_full_disk_who_waits_is_told(small_disk, tmp_path):
     """C071"""
     with Service(tmp_path, db=small_disk / "lease.db") as service:
