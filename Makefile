@@ -200,10 +200,6 @@ run: install-run $(filter var/self.pem,$(TLS))
 	  LEASE_ACCESS_LOG="$$(whole "$$RUN_ACCESS_LOG")" \
 	  LEASE_ROOT="$$PWD" LEASE_BIN="$$(whole '$(B)/lease-fcgi')" \
 	  LEASE_BIND="$$RUN_BIND" LEASE_PORT="$$RUN_PORT" PATH="$$PATH:/usr/sbin:/sbin"; \
-	[ -z "$$LEASE_USERS" ] || [ -r "$$LEASE_USERS" ] || \
-	  { echo "leasehold: USERS=$$LEASE_USERS cannot be read" >&2; exit 1; }; \
-	[ -z "$$LEASE_GROUPS" ] || [ -n "$$LEASE_USERS" ] || \
-	  { echo "leasehold: GROUPS= needs USERS=, who is in none" >&2; exit 1; }; \
 	"$$LEASE_BIN" check || exit 1; \
 	export LEASE_RUN=$$(mktemp -d "$${TMPDIR:-/tmp}/leasehold.XXXXXX"); \
 	trap 'rm -rf "$$LEASE_RUN"' EXIT; ended=; \

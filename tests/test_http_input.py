@@ -3,6 +3,7 @@ and the same process goes on."""
 
 import json
 import socket
+import subprocess
 
 import pytest
 
@@ -362,6 +363,18 @@ def test_further_hosts_are_named_by_the_environment(build, tmp_path):
         for host in ("lease.example", "other.EXAMPLE:8184", "localhost"):
             assert other.get("/healthz", {"Host": host}).status == 200
         assert other.get("/healthz", {"Host": "example"}).status == 421
+
+
+@pytest.mark.parametrize("bind, address", [
+    ("", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "0.0.0.0")])
+def test_where_nobody_told_it_to_it_does_not_listen(
+        build, tmp_path, bind, address):
+    with service_module.Service(tmp_path, bind=bind) as service:
+        said = subprocess.run(
+            ["ss", "-Hltn", f"sport = :{service.port}"], text=True, check=True,
+            stdout=subprocess.PIPE).stdout
+        assert [line.split()[3] for line in said.splitlines()] == [
+            f"{address}:{service.port}"]
 
 
 @pytest.mark.parametrize("bind, good, bad", [

@@ -260,8 +260,12 @@ def test_passwords_without_groups_are_for_everything(build, secrets, tmp_path):
 
 def test_groups_without_passwords_are_for_nobody(build, secrets, tmp_path):
     """What a web server that asks for no password passes on has no name."""
+    for name in ("www", "lighttpd.lua"):
+        (tmp_path / name).symlink_to(support.ROOT / name)
+    (tmp_path / "lighttpd-users.conf").touch()
     with service_module.Service(
-            tmp_path, LEASE_GROUPS=f"{secrets}/groups") as service:
+            tmp_path, LEASE_ROOT=str(tmp_path),
+            LEASE_GROUPS=f"{secrets}/groups") as service:
         for path in ("/v1/leases", "/v1/status"):
             assert service.get(path, credentials("alice")).code == "forbidden"
         assert service.post("grant", resource="r",
@@ -358,17 +362,26 @@ def test_http_is_1_1_whatever_is_offered(service, version, tmp_path):
     assert ask(*bob, "-H", "Origin: https://evil.example") == "1.1 403"
 
 
-def test_without_its_certificate_it_does_not_start(build, secrets, tmp_path):
-    service = Secured(tmp_path, secrets, LEASE_TLS=f"{tmp_path}/missing.pem")
+@pytest.mark.parametrize("setting, value, said", [
+    ("LEASE_TLS", "/missing/pem", "/missing/pem"),
+    ("LEASE_USERS", "/missing/users", "/missing/users: No such file"),
+    ("LEASE_USERS", "/etc", "/etc: Is a directory"),
+    ("LEASE_USERS", "", "LEASE_GROUPS needs it"),
+])
+def test_without_what_secures_it_it_does_not_start(
+        build, secrets, tmp_path, setting, value, said):
+    service = Secured(tmp_path, secrets, **{setting: value, "LC_ALL": "C"})
     service.start()
     assert service.process.wait(10) != 0
-    assert "missing.pem" in service.log()
+    assert said in service.log()
     service.process = None
 
 
 def test_without_its_passwords_it_lets_nobody_in(build, secrets, tmp_path):
-    with Secured(tmp_path, secrets,
-                 LEASE_USERS=f"{tmp_path}/missing") as service:
+    users = tmp_path / "users"
+    users.write_text((secrets / "users").read_text())
+    with Secured(tmp_path, secrets, LEASE_USERS=str(users)) as service:
+        users.unlink()
         assert service.get("/v1/leases", credentials("alice")).status == 401
 
 
@@ -426,8 +439,8 @@ def test_make_run_takes_tls_users_and_groups(build, secrets, tmp_path):
 
 
 @pytest.mark.parametrize("options, said", [
-    (["USERS=/missing/users"], "USERS=/missing/users cannot be read"),
-    (["GROUPS=/missing/groups"], "GROUPS= needs USERS="),
+    (["USERS=/missing/users"], "/missing/users: No such file"),
+    (["GROUPS=/dev/null"], "LEASE_GROUPS needs it"),
 ])
 def test_make_run_names_what_is_missing(build, tmp_path, options, said):
     done = subprocess.run(
