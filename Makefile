@@ -220,26 +220,40 @@ var/self.pem:
 
 # --- on this machine for good ------------------------------------------------
 # mode:file:where under PREFIX. leasehold.service says what comes next.
+WWW := $(shell find www -type f -regex '.*\.\(htm\|css\|js\|json\|svg\)')
 INSTALLED := 755:$(B)/lease:bin/lease \
   644:cli/lease.1:share/man/man1/lease.1 \
   644:cli/lease.bash:share/bash-completion/completions/lease \
   644:leasehold.service:lib/systemd/system/leasehold.service \
+  644:README.md:share/doc/leasehold/README.md \
+  644:LICENSE:share/doc/leasehold/LICENSE \
   755:$(B)/lease-fcgi:lib/leasehold/lease-fcgi \
   644:$(B)/lease.so:lib/leasehold/lease.so \
-  $(foreach f,lighttpd.lua $(wildcard lighttpd*.conf) $(shell find www -type f),\
+  $(foreach f,lighttpd.lua $(wildcard lighttpd*.conf) $(WWW),\
     644:$f:lib/leasehold/$f)
+# Nothing that a shell, sed or systemd would read as something else.
+define check_prefix
+@[[ "$$PREFIX" =~ ^/[A-Za-z0-9/._+-]*$$ ]] || { echo \
+  "PREFIX must be absolute, of letters, digits and / . _ + -" >&2; exit 1; }
+endef
+install uninstall: export PREFIX := $(PREFIX)
+install uninstall: export INTO := $(DESTDIR)$(PREFIX)
+# With DESTDIR it is for another machine: what runs there is asked for there.
 install:
-	@[[ '$(PREFIX)' == /* ]] || { echo "PREFIX must be absolute" >&2; exit 1; }
-	$(call install,$(RUN_PACKAGES) lighttpd-mod-openssl)
+	$(check_prefix)
+	$(if $(DESTDIR),,$(call install,$(RUN_PACKAGES) lighttpd-mod-openssl))
 	@$(MAKE) --no-print-directory all
 	@for f in $(INSTALLED); do IFS=: read -r mode from to <<<"$$f"; \
-	  install -D -m $$mode "$$from" '$(DESTDIR)$(PREFIX)'/$$to || exit 1; done
-	@sed -i '/^#/!s|/usr/local|$(PREFIX)|g' \
-	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/leasehold.service'
-	@echo "installed in $(DESTDIR)$(PREFIX)"
+	  install -D -m $$mode "$$from" "$$INTO/$$to" || exit 1; done
+	@sed -i "/^#/!s|/usr/local|$$PREFIX|g" \
+	  "$$INTO/lib/systemd/system/leasehold.service"
+	@echo "installed in $$INTO"
+# By name, then folders with nothing in them: PREFIX=/var has the database there.
 uninstall:
-	@cd '$(DESTDIR)$(PREFIX)' && rm -rf lib/leasehold && \
-	  for f in $(INSTALLED); do rm -f $${f##*:}; done
+	$(check_prefix)
+	@for f in $(INSTALLED); do rm -f "$$INTO/$${f##*:}" || exit 1; done
+	@find "$$INTO/lib/leasehold" "$$INTO/share/doc/leasehold" \
+	  -type d -empty -delete 2>/dev/null || true
 
 # --- tests ------------------------------------------------------------------
 test: install-test

@@ -2,6 +2,7 @@
 leasehold.service says."""
 
 import os
+import re
 import signal
 import subprocess
 
@@ -110,18 +111,56 @@ def test_nothing_installed_knows_where_it_was_built(prefix):
     assert "/usr/local" not in str(unit(prefix))
 
 
+def test_what_is_built_is_not_built_again(prefix):
+    """By another user, whose it would be."""
+    done = make("install", f"PREFIX={prefix}")
+    assert "Nothing to be done" in done.stdout, done.stdout
+
+
+def test_of_the_pages_there_is_what_belongs_to_them(prefix):
+    def files(top):
+        return {f.relative_to(top) for f in top.rglob("*") if f.is_file()}
+    there, ours = files(prefix / "lib/leasehold/www"), files(support.ROOT / "www")
+    assert {str(f) for f in ours - there if not re.search(
+        "~$|^[.#]", f.name)} == set()
+    assert {f.suffix for f in there} == {".htm", ".css", ".js", ".json", ".svg"}
+    assert (prefix / "share/doc/leasehold/LICENSE").exists()
+
+
 def test_it_is_staged_and_removed_again(tmp_path):
-    where = (f"DESTDIR={tmp_path}", "PREFIX=/opt/leasehold")
+    stage = tmp_path / "a stage & more"
+    where = (f"DESTDIR={stage}", "PREFIX=/opt/lease-hold_2.0+x")
     assert make("install", *where).returncode == 0
-    top = tmp_path / "opt/leasehold"
-    assert "=/opt/leasehold/lib/leasehold/lease-fcgi" in (
-        top / "lib/systemd/system/leasehold.service").read_text()
+    top = stage / "opt/lease-hold_2.0+x"
+    assert unit(top)["ExecStartPre"] == [
+        "/opt/lease-hold_2.0+x/lib/leasehold/lease-fcgi check"]
     (top / "bin/other").touch()
+    (top / "lib/leasehold/lease.db").touch()    # as with PREFIX=/var
     assert make("uninstall", *where).returncode == 0
-    assert [f for f in top.rglob("*") if f.is_file()] == [top / "bin/other"]
+    assert {f for f in top.rglob("*") if f.is_file()} == {
+        top / "bin/other", top / "lib/leasehold/lease.db"}
+    (top / "lib/leasehold/lease.db").unlink()
+    for _ in range(2):
+        done = make("uninstall", *where)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert not (top / "lib/leasehold").exists()
+    assert not (top / "share/doc/leasehold").exists()
 
 
-def test_a_prefix_that_is_not_absolute_is_refused():
-    done = make("install", "PREFIX=here")
+def test_a_staged_one_asks_for_nothing_that_runs_it(tmp_path):
+    def asks(*where):
+        return "dpkg-query" in make("-n", "install", *where).stdout
+    assert asks("PREFIX=/opt")
+    assert not asks("PREFIX=/opt", f"DESTDIR={tmp_path}")
+
+
+@pytest.mark.parametrize("target", ["install", "uninstall"])
+@pytest.mark.parametrize("prefix", [
+    "", "here", "/a b", "/a&b", "/a\\b", "/a|b", "/a%b", "/a'b", '/a"b', "/a;b",
+    "/a\nb"])
+def test_a_prefix_that_something_would_misread_is_refused(
+        tmp_path, target, prefix):
+    done = make(target, f"PREFIX={prefix}", f"DESTDIR={tmp_path}/")
     assert done.returncode == 2 and "PREFIX must be absolute" in done.stderr
-    assert not (support.ROOT / "here").exists()
+    assert list(tmp_path.iterdir()) == []
+
