@@ -42,20 +42,21 @@ class Installed(Service):
     """The service as the unit starts it, with a port, folder and database of
     the test's."""
 
-    def __init__(self, folder, prefix):
-        super().__init__(folder)
+    def __init__(self, folder, prefix, **environment):
+        super().__init__(folder, **environment)
         self.unit = unit(prefix)
 
     def environ(self):
         said = dict(e.split("=", 1) for e in self.unit["Environment"])
         return said | {
             "PATH": os.environ["PATH"], "LEASE_PORT": str(self.port),
-            "LEASE_RUN": self.run, "LEASE_DB": str(self.db)}
+            "LEASE_RUN": self.run, "LEASE_DB": str(self.db)
+        } | self.environment
 
     def spawn(self):
         env = self.environ()
-        subprocess.run(self.unit["ExecStartPre"][0].split(), env=env,
-                       check=True)
+        for command in self.unit["ExecStartPre"]:
+            subprocess.run(command.split(), env=env, check=True)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.unit["ExecStart"][0].split(), env=env, cwd="/",
@@ -86,6 +87,21 @@ def test_the_installed_service_runs_and_shares_its_leases(prefix, tmp_path):
             signal, service.unit["KillSignal"][0]))
         assert service.process.wait(10) == 0
         wait_for(lambda: "event=stopped" in service.log(), what="it stops")
+
+
+@pytest.mark.parametrize("setting", ["LEASE_TLS", "LEASE_USERS", "LEASE_GROUPS"])
+def test_what_is_missing_is_told_before_a_start_and_before_a_reload(
+        prefix, tmp_path, setting):
+    service = Installed(tmp_path, prefix, **{setting: "/missing"})
+    service.run = str(tmp_path)
+    with pytest.raises(subprocess.CalledProcessError):
+        service.spawn()
+    look = service.unit["ExecReload"][0].split()
+    assert subprocess.run(look, env=service.environ()).returncode != 0
+
+
+def test_a_database_in_tmp_outlives_the_service(prefix):
+    assert not {"PrivateTmp", "DynamicUser"} & unit(prefix).keys()
 
 
 def test_systemd_has_no_objection(prefix):
@@ -132,8 +148,8 @@ def test_it_is_staged_and_removed_again(tmp_path):
     where = (f"DESTDIR={stage}", "PREFIX=/opt/lease-hold_2.0+x")
     assert make("install", *where).returncode == 0
     top = stage / "opt/lease-hold_2.0+x"
-    assert unit(top)["ExecStartPre"] == [
-        "/opt/lease-hold_2.0+x/lib/leasehold/lease-fcgi check"]
+    assert unit(top)["ExecStartPre"][0] == \
+        "/opt/lease-hold_2.0+x/lib/leasehold/lease-fcgi check"
     (top / "bin/other").touch()
     (top / "lib/leasehold/lease.db").touch()    # as with PREFIX=/var
     assert make("uninstall", *where).returncode == 0
