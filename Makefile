@@ -188,6 +188,8 @@ install-fuzz:
 # The socket lies in a folder of its own that nobody else may enter, new each
 # time: no service of before can be behind it.
 # The settings go through the environment, whatever is in them.
+# A client that holds a connection and says nothing keeps lighttpd from ending:
+# SIGTERM then cuts it off.
 RUN_SETTINGS := PORT BIND DB HOSTS TLS USERS GROUPS ACCESS_LOG
 $(foreach v,$(RUN_SETTINGS),$(eval run: export RUN_$v := $$($v)))
 run: install-run $(filter var/self.pem,$(TLS))
@@ -203,7 +205,8 @@ run: install-run $(filter var/self.pem,$(TLS))
 	"$$LEASE_BIN" check || exit 1; \
 	export LEASE_RUN=$$(mktemp -d "$${TMPDIR:-/tmp}/leasehold.XXXXXX"); \
 	trap 'rm -rf "$$LEASE_RUN"' EXIT; ended=; \
-	trap ended=1 INT; trap 'ended=1; kill -INT $$pid' TERM HUP; \
+	end() { ended=1; { timeout 4 tail -s 0.1 --pid=$$pid -f /dev/null || kill $$pid; } & }; \
+	trap end INT; trap 'end; kill -INT $$pid' TERM HUP; \
 	echo "Leasehold: http$(if $(TLS),s)://$(if $(filter 0.0.0.0 [::],$(BIND)),localhost,$(BIND)):$(PORT)/ on $$LEASE_DB"; \
 	lighttpd -D -f "$$LEASE_ROOT/lighttpd.conf" & pid=$$!; \
 	wait $$pid; while kill -0 $$pid 2>/dev/null; do wait $$pid; done; \

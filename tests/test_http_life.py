@@ -288,10 +288,14 @@ def test_lighttpd_ends_on_sigint_and_takes_the_service_along(service):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_make_run_serves_until_it_is_told_to_end(build, tmp_path, number):
+@pytest.mark.parametrize("number, held", [
+    (signal.SIGINT, False), (signal.SIGINT, True),
+    (signal.SIGTERM, False), (signal.SIGTERM, True)])
+def test_make_run_serves_until_it_is_told_to_end(build, tmp_path, number,
+                                                 held):
     """C126: Ctrl-C goes to all of its processes, SIGTERM to make alone. What
-    was stored by then was answered."""
+    was stored by then was answered. A client may hold a connection, and say
+    nothing."""
     port = service_module.free_port()
     db = tmp_path / "some where, it's here" / "lease.db"
     log = tmp_path / "some where, it's here" / "access log"
@@ -309,16 +313,18 @@ def test_make_run_serves_until_it_is_told_to_end(build, tmp_path, number):
             running.wait_ready(60)
             assert running.get("/").headers["Content-Type"].startswith(
                 "text/html")
-            with Load(running) as load:
+            with socket.socket() as client, Load(running) as load:
+                if held:
+                    client.connect(("127.0.0.1", port))
                 wait_for(lambda: len(load.granted()) > 20, what="grants")
                 if number == signal.SIGTERM:
                     make.send_signal(number)
-                    said, _ = make.communicate(timeout=10)
+                else:
+                    os.killpg(make.pid, number)
+                said, _ = make.communicate(timeout=15)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(make.pid, signal.SIGINT)
-        if number == signal.SIGINT:
-            said, _ = make.communicate(timeout=10)
     assert "Leasehold" in said
     assert number == signal.SIGTERM or "Error" not in said
     assert tokens_in(db) == set(load.granted())

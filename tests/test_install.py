@@ -1,9 +1,12 @@
 """make install: what it puts where, and that it runs from there as
 leasehold.service says."""
 
+import contextlib
 import os
 import re
+import shlex
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -38,6 +41,11 @@ def unit(prefix):
     return lines
 
 
+def shell(command):
+    """The words of a command, as systemd reads them."""
+    return shlex.split(command.replace("$$", "$"))
+
+
 class Installed(Service):
     """The service as the unit starts it, with a port, folder and database of
     the test's."""
@@ -52,6 +60,11 @@ class Installed(Service):
             "PATH": os.environ["PATH"], "LEASE_PORT": str(self.port),
             "LEASE_RUN": self.run, "LEASE_DB": str(self.db)
         } | self.environment
+
+    def begin(self, command):
+        """Run it as systemd does, for what is the main process."""
+        return subprocess.Popen(shell(command), env={
+            "PATH": os.environ["PATH"], "MAINPID": str(self.lighttpd)})
 
     def spawn(self):
         env = self.environ()
@@ -82,11 +95,44 @@ def test_the_installed_service_runs_and_shares_its_leases(prefix, tmp_path):
              str(lease["token"]), "--url", f"http://127.0.0.1:{service.port}"],
             capture_output=True, text=True)
         assert said.returncode == 0, said
-        assert "KillMode" not in service.unit       # so all of them
-        os.killpg(service.lighttpd, getattr(
-            signal, service.unit["KillSignal"][0]))
-        assert service.process.wait(10) == 0
-        wait_for(lambda: "event=stopped" in service.log(), what="it stops")
+
+
+@pytest.fixture(params=["", "nothing", "GET /healthz HT", "POST /v1/grant HTTP/1.1"
+                        "\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"])
+def installed(request, prefix, tmp_path):
+    """The service, with a client that holds a connection, or none."""
+    with Installed(tmp_path, prefix) as service, socket.socket() as client:
+        service.held = bool(request.param)
+        if service.held:
+            client.connect(("127.0.0.1", service.port))
+            client.sendall(request.param.removeprefix("nothing").encode())
+            # Of what came before it lighttpd knows when this is answered.
+            assert service.get("/healthz").status == 200
+        yield service
+
+
+def test_it_is_stopped_whoever_holds_a_connection(installed):
+    with installed.begin(installed.unit["ExecStop"][0]) as stopping:
+        if not installed.held:
+            assert installed.process.wait(20) == 0
+        assert stopping.wait(20) == 0
+    # What systemd does with what is left.
+    assert not {"KillMode", "KillSignal"} & installed.unit.keys()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(installed.lighttpd, signal.SIGTERM)
+    assert installed.process.wait(20) == int(installed.held)
+    assert installed.unit["SuccessExitStatus"] == ["1"]
+    wait_for(lambda: installed.log().count("event=started")
+             == installed.log().count("event=stopped"), what="it stops")
+
+
+def test_it_is_reloaded_whoever_holds_a_connection(installed):
+    before = installed.pid
+    for command in installed.unit["ExecReload"][1:]:
+        assert installed.begin(command).wait(20) == 0
+    wait_for(lambda: installed.pid not in (None, before), what="a new service")
+    installed.wait_ready()
+    assert installed.process.poll() is None
 
 
 @pytest.mark.parametrize("setting", ["LEASE_TLS", "LEASE_USERS", "LEASE_GROUPS"])
