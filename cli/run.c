@@ -48,8 +48,9 @@ struct run {
     int signal_fd;
     pid_t group; /* of the command, when it is known */
     int64_t next_ms;
-    bool over;  /* we were told that the lease is over */
-    bool ended; /* the command and all of its group */
+    bool over;   /* we were told that the lease is over */
+    bool behind; /* the guard does not know the newest yet */
+    bool ended;  /* the command and all of its group */
     bool lost;
     int status;
     char why[512]; /* the last renewal failed because */
@@ -82,10 +83,19 @@ static void next_set(struct run *run)
         run->tenure.sent_ms + chance_between(third - third / 5, third);
 }
 
-static void order_send(struct run *run, struct order *order)
+/* False when the guard is gone, or stopped with more orders than it can hold.
+ * That must not hold us up. */
+static bool order_send(struct run *run, struct order *order)
 {
     order->deadline_ms = run->tenure.deadline_ms;
-    send(run->fd, order, sizeof *order, MSG_NOSIGNAL);
+    return send(run->fd, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           (ssize_t)sizeof *order;
+}
+
+static void guard_tell(struct run *run)
+{
+    struct order order = {.kind = run->over ? ORDER_LOST : ORDER_DEADLINE};
+    run->behind = !order_send(run, &order);
 }
 
 static void complain_once(struct run *run, const struct answer *answer)
@@ -99,17 +109,26 @@ static void complain_once(struct run *run, const struct answer *answer)
 
 static void renewed(struct run *run)
 {
-    struct order order = {.kind = ORDER_DEADLINE};
-    order_send(run, &order); /* first, for the file may take its time */
+    guard_tell(run); /* first, for the file may take its time */
     if (!tokenfile_write(&run->file, run->tenure.lease.token))
         say("cannot write %s: %s", run->file.path, strerror(errno));
     run->why[0] = 0;
     next_set(run);
 }
 
+/* The guard stops the command now and kills it after the grace; if not, we do
+ * soon after. */
+static void told_over(struct run *run)
+{
+    int64_t soon = clock_ms() + run->task.grace_ms + run->task.margin_ms;
+    run->over = true;
+    run->next_ms = INT64_MAX;
+    run->tenure.deadline_ms = smaller(run->tenure.deadline_ms, soon);
+    guard_tell(run);
+}
+
 static void renew(struct run *run)
 {
-    struct order lost = {.kind = ORDER_LOST};
     struct answer answer = {0};
     int64_t ttl_ms = run->tenure.ttl_ms;
     int64_t left_ms = stop_ms(run) - clock_ms();
@@ -123,10 +142,8 @@ static void renew(struct run *run)
         renewed(run);
         break;
     case RENEW_OVER:
-        complain_once(run, &answer);
-        run->over = true;
-        run->next_ms = INT64_MAX;
-        order_send(run, &lost);
+        told_over(run);
+        complain_once(run, &answer); /* last, for it may take its time */
         break;
     case RENEW_FAILED:
         if (!answer.woken)
@@ -167,31 +184,45 @@ static void report_take(struct run *run)
         run->group = report.pid;
     } else {
         run->status = report.status;
-        run->lost = report.lost;
+        run->lost = run->lost || report.lost;
         run->ended = true;
     }
+}
+
+/* The deadline is here, and the guard has not killed. */
+static void strike(struct run *run)
+{
+    if (run->group && kill(-run->group, SIGKILL) == 0)
+        run->lost = true;
+}
+
+/* When there is something to do next without a word from the guard. */
+static int64_t due_ms(const struct run *run)
+{
+    int64_t now = clock_ms();
+    int64_t at = smaller(run->next_ms, run->tenure.deadline_ms);
+    if (now >= run->tenure.deadline_ms)
+        return now + AGAIN_MS;
+    return run->behind ? smaller(at, now + AGAIN_MS) : at;
 }
 
 /* Renew until the command has ended. */
 static void keep(struct run *run)
 {
     while (!run->ended) {
-        int64_t now = clock_ms();
-        int64_t at = smaller(run->next_ms, run->tenure.deadline_ms);
         struct pollfd fds[] = {{.fd = run->fd, .events = POLLIN},
                                {.fd = run->timer_fd, .events = POLLIN}};
-        if (now >= run->tenure.deadline_ms)
-            at = now + AGAIN_MS;
-        clock_timer_set(run->timer_fd, at);
+        clock_timer_set(run->timer_fd, due_ms(run));
         poll(fds, 2, -1);
-        if (fds[0].revents)
+        if (fds[0].revents) {
             report_take(run);
-        now = clock_ms();
-        if (run->ended)
-            return;
-        if (now >= run->tenure.deadline_ms && run->group)
-            kill(-run->group, SIGKILL); /* the guard should have */
-        else if (now >= run->next_ms)
+            continue; /* all that it has said, before anything is killed */
+        }
+        if (run->behind)
+            guard_tell(run);
+        if (clock_ms() >= run->tenure.deadline_ms)
+            strike(run);
+        else if (clock_ms() >= run->next_ms)
             renew(run);
     }
 }
@@ -235,9 +266,11 @@ static bool start(struct run *run)
     memcpy(order.file, run->file.path, sizeof order.file);
     /* The command may stop us, and the shell continue us, at once. */
     signals_pass(run->fd);
-    order_send(run, &order);
+    bool sent = order_send(run, &order);
     signals_let(&run->task.mask);
-    return true;
+    if (!sent)
+        say("the guard process died; the command is not started");
+    return sent;
 }
 
 static void give_back(struct run *run)
@@ -264,6 +297,7 @@ static int run_under_lease(struct run *run)
         return status;
     if (!start(run)) {
         run->lost = true;
+        tokenfile_remove(&run->file);
         give_back(run);
         return EXIT_BROKEN;
     }

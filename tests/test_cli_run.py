@@ -267,6 +267,41 @@ def test_a_stopped_guard_is_covered_by_lease_run(place, log):
         assert job.wait() == 76
 
 
+def test_a_guard_that_takes_no_more_orders_holds_up_nothing(place, log):
+    """Stopped, and flooded with signals for the command: the renewals go on,
+    and a lease that is over ends the command before its deadline."""
+    with place.run("-r", "r", "-t", 4, "-g", 0.2,
+                   command=cli.marks(log, "a")) as job:
+        wait_for(lambda: cli.read_marks(log))
+        guard, command = job.family()
+        os.kill(guard, signal.SIGSTOP)
+        for _ in range(400):
+            os.kill(job.pid, signal.SIGWINCH)
+            time.sleep(0.001)
+        n = events(place).count("renewed")
+        wait_for(lambda: events(place).count("renewed") >= n + 2, 20)
+        end = expiry(place)
+        place.lease("revoke", "-r", "r")
+        wait_for(lambda: not alive(command), 20, "the command ends")
+        assert cli.span(log, "a")[1] < end - 500
+        os.kill(guard, signal.SIGCONT)
+        assert job.wait() == 76
+
+
+def test_a_guard_that_dies_while_we_wait_leaves_nothing(place, tmp_path):
+    folder = tmp_path / "t"
+    folder.mkdir()
+    place.lease("grant", "-r", "r")
+    with place.run("-r", "r", "-w", 60, command=["touch", folder / "no"],
+                   env=cli.environ(TMPDIR=str(folder))) as job:
+        wait_for(lambda: len(job.family()) == 1)
+        os.kill(job.family()[0], signal.SIGKILL)
+        place.lease("revoke", "-r", "r")
+        assert job.wait() == 69
+        assert "died" in job.out()[1] and not list(folder.iterdir())
+    assert events(place)[-1] == "released"
+
+
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_revoked_lease_stops_the_command(place, log, deaf):
     with place.run("-r", "r", "-t", 3, "-g", 0.2,
