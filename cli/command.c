@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,12 +62,15 @@ static void environment_set(const struct guard_task *task,
 
 _Noreturn static void command_execute(const struct command *command,
                                       const struct guard_task *task,
-                                      const struct order *order, pid_t guard)
+                                      const struct order *order, pid_t guard,
+                                      int fd)
 {
+    struct report started = {.kind = REPORT_STARTED, .pid = getpid()};
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != guard) /* it died before that call */
         _exit(128 + SIGTERM);
+    send(fd, &started, sizeof started, MSG_NOSIGNAL);
     if (isatty(STDIN_FILENO))
         give_terminal(command, getpid());
     environment_set(task, order);
@@ -79,12 +83,12 @@ _Noreturn static void command_execute(const struct command *command,
 }
 
 void command_start(struct command *command, const struct guard_task *task,
-                   const struct order *order)
+                   const struct order *order, int fd)
 {
     pid_t guard = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        command_execute(command, task, order, guard);
+        command_execute(command, task, order, guard, fd);
     if (pid < 0) {
         command->status = 126;
         return;

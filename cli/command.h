@@ -23,9 +23,10 @@ struct command {
 void command_prepare(struct command *command);
 
 /* Fork and execute it, in a process group of its own, in the foreground if we
- * are. It gets SIGTERM if this process dies. */
+ * are. Before it is executed it sends REPORT_STARTED to fd, so that nothing
+ * runs unheard of. It gets SIGTERM if this process dies. */
 void command_start(struct command *command, const struct guard_task *task,
-                   const struct order *order);
+                   const struct order *order, int fd);
 
 /* Signal the whole group. SIGCONT also passes the terminal on; SIGTERM and
  * SIGHUP also continue what is stopped. */

@@ -70,11 +70,10 @@ static void strike(struct guard *guard)
     }
 }
 
-static void report(struct guard *guard, enum report_kind kind)
+static void report_end(struct guard *guard)
 {
     struct report message = {
-        .kind = kind,
-        .pid = guard->command.pid,
+        .kind = REPORT_ENDED,
         .status = guard->command.status,
         .lost = guard->terminated,
     };
@@ -88,8 +87,7 @@ static void order_follow(struct guard *guard, const struct order *order)
     case ORDER_START:
         guard->start = *order;
         deadline_set(guard, order->deadline_ms);
-        command_start(&guard->command, guard->task, order);
-        report(guard, REPORT_STARTED);
+        command_start(&guard->command, guard->task, order, guard->fd);
         break;
     case ORDER_DEADLINE:
         if (!guard->terminated)
@@ -176,7 +174,7 @@ _Noreturn static void guard_run(const struct guard_task *task, int fd)
         _exit(126);
     guard_watch(&guard);
     command_return_terminal(&guard.command);
-    report(&guard, REPORT_ENDED);
+    report_end(&guard);
     if (guard.fd < 0 && guard.start.file[0])
         unlink(guard.start.file);
     _exit(0);

@@ -40,7 +40,7 @@ struct order {
 };
 
 enum report_kind {
-    REPORT_STARTED, /* the command runs, in process group pid */
+    REPORT_STARTED, /* from the command itself: process group pid begins */
     REPORT_ENDED    /* the whole group is gone */
 };
 

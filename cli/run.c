@@ -33,7 +33,9 @@ enum {
     GRACE_MOST_MS = 10000,
     RELEASE_MS = 5000,
     RELEASE_LOST_MS = 1000,
-    AGAIN_MS = 50
+    AGAIN_MS = 50,
+    BURY_MS = 5000,
+    BURY_STEP_MS = 5
 };
 
 struct run {
@@ -48,9 +50,10 @@ struct run {
     int signal_fd;
     pid_t group; /* of the command, when it is known */
     int64_t next_ms;
-    bool over;   /* we were told that the lease is over */
-    bool behind; /* the guard does not know the newest yet */
-    bool ended;  /* the command and all of its group */
+    bool over;    /* we were told that the lease is over */
+    bool behind;  /* the guard does not know the newest yet */
+    bool ended;   /* the command and all of its group */
+    bool remains; /* ended, but some of the group does not go */
     bool lost;
     int status;
     char why[512]; /* the last renewal failed because */
@@ -157,15 +160,44 @@ static void renew(struct run *run)
 /* --- the guard --------------------------------------------------------------
  */
 
-/* The guard is gone without a word. Its children are ours now. */
+/* It has nothing more to do, or died. One that is stopped would not hear. */
+static void guard_end(struct run *run)
+{
+    if (run->guard <= 0)
+        return;
+    kill(run->guard, SIGKILL);
+    waitpid(run->guard, NULL, 0);
+    run->guard = 0;
+}
+
+/* Kill all of the group, whose orphans are our children. False when some of
+ * it is still there after a while. What has left the group is not waited for.
+ */
+static bool group_end(pid_t group)
+{
+    int64_t until_ms = clock_ms() + BURY_MS;
+    while (kill(-group, SIGKILL) == 0) {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        if (clock_ms() >= until_ms)
+            return false;
+        clock_sleep(BURY_STEP_MS, -1);
+    }
+    return true;
+}
+
+/* The guard is gone without a word. Its children are ours now. Without a
+ * group it has started nothing: the command says its number before it is
+ * executed. */
 static void guard_died(struct run *run)
 {
     say("the guard process died; the command is killed");
-    if (run->group)
-        kill(-run->group, SIGKILL);
-    while (wait(NULL) > 0)
-        ;
-    run->guard = 0;
+    guard_end(run);
+    if (run->group && !group_end(run->group)) {
+        say("some of it does not end; '%s' is not given back",
+            run->task.resource);
+        run->remains = true;
+    }
     run->status = EXIT_BROKEN;
     run->ended = true;
 }
@@ -276,7 +308,7 @@ static bool start(struct run *run)
 static void give_back(struct run *run)
 {
     int64_t timeout_ms = run->lost ? RELEASE_LOST_MS : RELEASE_MS;
-    if (run->over)
+    if (run->over || run->remains)
         return;
     int status = tenure_release(&run->client, &run->tenure, timeout_ms);
     if (status != 200 && !run->lost)
@@ -400,7 +432,6 @@ int verb_run(const struct verb *verb, struct options *options)
         status = run_under_lease(&run);
     client_close(&run.client);
     close(run.fd);
-    if (run.guard > 0)
-        waitpid(run.guard, NULL, 0);
+    guard_end(&run);
     return status;
 }

@@ -207,6 +207,41 @@ def test_kill_9_of_the_guard_ends_the_command_too(place, log):
     assert events(place) == ["granted", "released"]
 
 
+def test_what_left_the_group_is_not_waited_for_when_the_guard_dies(
+        place, tmp_path):
+    away = tmp_path / "away"
+    script = f"setsid sh -c 'echo $$ >{away}; exec sleep 60' & exec sleep 60"
+    with place.run("-r", "r", "-t", 30, command=["sh", "-c", script]) as job:
+        wait_for(lambda: away.exists() and away.read_text())
+        try:
+            os.kill(job.family()[0], signal.SIGKILL)
+            assert job.wait(20) == 69
+            assert alive(int(away.read_text()))
+        finally:
+            os.kill(int(away.read_text()), signal.SIGKILL)
+    assert events(place) == ["granted", "released"]
+
+
+def test_all_of_the_group_is_gone_when_the_guard_died(place, log):
+    """Also what is deaf and no child of the command any more."""
+    with place.run("-r", "r", "-t", 30, command=[
+            "sh", "-c", '("$@" &); exec "$@"', "sh",
+            *cli.marks(log, "a")]) as job:
+        wait_for(lambda: len({pid for _, _, pid in cli.read_marks(log)}) == 2)
+        os.kill(job.family()[0], signal.SIGKILL)
+        assert job.wait() == 69
+        assert not any(alive(pid) for _, _, pid in cli.read_marks(log))
+    assert events(place) == ["granted", "released"]
+
+
+def test_a_stopped_guard_does_not_hold_up_who_waited_in_vain(place):
+    place.lease("grant", "-r", "r")
+    with place.run("-r", "r", "-w", 1, command=["true"]) as job:
+        wait_for(lambda: len(job.family()) == 1)
+        os.kill(job.family()[0], signal.SIGSTOP)
+        assert job.wait() == 75
+
+
 def test_kill_9_of_the_command_gives_the_lease_back(place, log):
     with place.run("-r", "r", "-t", 30,
                    command=cli.marks(log, "a")) as job:
