@@ -263,35 +263,45 @@ static void keep(struct run *run)
  */
 
 /* With less than most of the time left (the answer was slow, or it came after
- * a wait), count from a new question. */
-static bool freshen(struct run *run)
+ * a wait), count from a new question. Returns an exit status. */
+static int freshen(struct run *run)
 {
     int64_t ttl_ms = run->tenure.ttl_ms;
     struct answer answer = {0};
     if (run->tenure.deadline_ms - clock_ms() < ttl_ms - ttl_ms / 5) {
-        tenure_renew(&run->client, &run->tenure,
-                     smaller(ttl_ms / 2, run->options->timeout_ms), -1,
-                     &answer);
+        int64_t timeout_ms = smaller(ttl_ms / 2, run->options->timeout_ms);
+        run->over = tenure_renew(&run->client, &run->tenure, timeout_ms, -1,
+                                 &answer) == RENEW_OVER;
+        if (run->over)
+            complain_once(run, &answer);
         answer_clear(&answer);
     }
     next_set(run);
-    return stop_ms(run) > clock_ms();
+    if (run->over) {
+        say("lost '%s'; the command is not started", run->task.resource);
+        return EXIT_OVER;
+    }
+    if (stop_ms(run) <= clock_ms()) {
+        say("'%s' was granted too late to use it; take a longer --ttl",
+            run->task.resource);
+        return EXIT_BROKEN;
+    }
+    return EXIT_DONE;
 }
 
-static bool start(struct run *run)
+/* Returns an exit status. */
+static int start(struct run *run)
 {
     struct order order = {.kind = ORDER_START,
                           .token = run->tenure.lease.token,
                           .epoch = run->tenure.lease.epoch};
-    if (!freshen(run)) {
-        say("'%s' was granted too late to use it; take a longer --ttl",
-            run->task.resource);
-        return false;
-    }
+    int status = freshen(run);
+    if (status != EXIT_DONE)
+        return status;
     order.token = run->tenure.lease.token;
     if (!tokenfile_write(&run->file, order.token)) {
         say("cannot make the file for LEASE_FILE: %s", strerror(errno));
-        return false;
+        return EXIT_BROKEN;
     }
     memcpy(order.expires_at, run->tenure.lease.expires_at,
            sizeof order.expires_at);
@@ -302,7 +312,7 @@ static bool start(struct run *run)
     signals_let(&run->task.mask);
     if (!sent)
         say("the guard process died; the command is not started");
-    return sent;
+    return sent ? EXIT_DONE : EXIT_BROKEN;
 }
 
 static void give_back(struct run *run)
@@ -327,11 +337,12 @@ static int run_under_lease(struct run *run)
     answer_clear(&answer);
     if (status != EXIT_DONE)
         return status;
-    if (!start(run)) {
+    status = start(run);
+    if (status != EXIT_DONE) {
         run->lost = true;
         tokenfile_remove(&run->file);
         give_back(run);
-        return EXIT_BROKEN;
+        return status;
     }
     keep(run);
     tokenfile_remove(&run->file);

@@ -202,6 +202,22 @@ def test_a_grant_that_comes_too_late_to_be_used_is_given_back(service, way,
     assert "too late" in err and not cli.read_marks(log)
 
 
+def test_a_lease_that_is_over_before_the_command_begins(service, way, log):
+    """Revoked while its answer is under way: much of its time is left, but
+    the renewal that comes first tells."""
+    way.delay, way.mode = 3, "slow"
+    place = cli.Place("--url", way.url)
+    with place.run("-r", "r", "-t", 14, command=cli.marks(log, "a")) as job:
+        wait_for(lambda: service.get("/v1/leases").json["leases"])
+        service.post("revoke", resource="r")
+        assert job.wait() == 76
+        _, err = job.out()
+    assert not cli.read_marks(log)
+    assert "revoked" in err and "not started" in err
+    log = service.get("/v1/events").json["events"]
+    assert [event["event"] for event in log] == ["granted", "revoked"]
+
+
 def test_a_signal_while_the_grant_is_under_way_leaves_no_lease(service, way):
     way.delay, way.mode = 0.5, "slow"
     place = cli.Place("--url", way.url)
