@@ -9,6 +9,8 @@
  */
 #include "acquire.h"
 
+#include <string.h>
+
 #include "clock.h"
 
 enum {
@@ -88,7 +90,9 @@ static int held(struct attempt *a, const struct problem *problem)
 {
     if (!left_ms(a))
         return EXIT_HELD;
-    if (a->ask.fields.v[FIELD_WAIT].type)
+    /* Else another asks with our request_id: not at once, or the two would
+     * drive each other out without end. */
+    if (a->ask.fields.v[FIELD_WAIT].type && strcmp(problem->code, "held") == 0)
         return AGAIN; /* the service has waited for us */
     int64_t ms = chance_between(POLL_MS / 2, POLL_MS);
     if (problem->remaining_ms >= 0 && problem->remaining_ms < ms)

@@ -3,9 +3,11 @@ passwords: the command stops in time, and nothing is granted unheard.
 """
 
 import base64
+import concurrent.futures
 import contextlib
 import http.server
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -252,6 +254,31 @@ def test_many_waiters_get_it_one_after_the_other(service, tmp_path):
     finally:
         for job in jobs:
             job.__exit__()
+
+
+def grants_asked(service):
+    counts = re.findall(r"^leasehold_grants_total\S* (\d+)$",
+                        service.get("/metrics").body.decode(), re.M)
+    return sum(map(int, counts))
+
+
+def test_two_that_ask_with_one_request_id_do_not_drive_each_other_out(
+        service):
+    """Each takes over the place of the other, but not without a pause; and
+    both get the one lease."""
+    service.post("grant", resource="r", holder="x", ttl=600)
+    words = ["grant", "-r", "r", "-o", "h", "-w", 60, "--request-id", "daily"]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(at(service).lease, *words) for _ in range(2)]
+        wait_for(lambda: grants_asked(service) >= 5, 30)
+        asked, begun = grants_asked(service), time.monotonic()
+        time.sleep(2)
+        asked = grants_asked(service) - asked
+        assert asked <= 10 * (time.monotonic() - begun)
+        service.post("revoke", resource="r")
+        done = [one.result() for one in both]
+    assert [one.returncode for one in done] == [0, 0], done
+    assert done[0].stdout == done[1].stdout
 
 
 # --- packets dropped on the way to another network namespace ----------------------
