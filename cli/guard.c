@@ -35,7 +35,8 @@ struct guard {
     int child_fd;
     int64_t term_ms; /* boot clock: when SIGTERM is due */
     int64_t kill_ms; /* boot clock: when SIGKILL is due */
-    bool terminated; /* SIGTERM was sent: the lease counts as lost */
+    bool terminated; /* SIGTERM was sent, or the command came too late to be
+                        started: the lease counts as lost */
 };
 
 static void deadline_set(struct guard *guard, int64_t deadline_ms)
@@ -87,7 +88,10 @@ static void order_follow(struct guard *guard, const struct order *order)
     case ORDER_START:
         guard->start = *order;
         deadline_set(guard, order->deadline_ms);
-        command_start(&guard->command, guard->task, order, guard->fd);
+        if (clock_ms() < guard->term_ms)
+            command_start(&guard->command, guard->task, order, guard->fd);
+        else
+            guard->terminated = true; /* read too late */
         break;
     case ORDER_DEADLINE:
         if (!guard->terminated)

@@ -5,7 +5,8 @@
  * (guard.h) has the command and kills it in time. The deadline counts from
  * before the request was sent that the lease was answered to. Should the
  * guard itself not act, for someone has stopped it, this process kills at the
- * deadline; should it die, the command dies with it.
+ * deadline, so nothing between the two may make it wait; should the guard die,
+ * the command dies with it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -123,7 +124,9 @@ static void renewed(struct run *run)
  * soon after. */
 static void told_over(struct run *run)
 {
-    int64_t soon = clock_ms() + run->task.grace_ms + run->task.margin_ms;
+    int64_t soon = clock_ms();
+    if (run->group) /* it has been started */
+        soon += run->task.grace_ms + run->task.margin_ms;
     run->over = true;
     run->next_ms = INT64_MAX;
     run->tenure.deadline_ms = smaller(run->tenure.deadline_ms, soon);
@@ -191,7 +194,8 @@ static bool group_end(pid_t group)
  * executed. */
 static void guard_died(struct run *run)
 {
-    say("the guard process died; the command is killed");
+    if (!run->lost)
+        say("the guard process died; the command is killed");
     guard_end(run);
     if (run->group && !group_end(run->group)) {
         say("some of it does not end; '%s' is not given back",
@@ -221,10 +225,11 @@ static void report_take(struct run *run)
     }
 }
 
-/* The deadline is here, and the guard has not killed. */
+/* The deadline is here, and the guard has not killed. One that has not even
+ * started the command must not do it any more. */
 static void strike(struct run *run)
 {
-    if (run->group && kill(-run->group, SIGKILL) == 0)
+    if (kill(run->group ? -run->group : run->guard, SIGKILL) == 0)
         run->lost = true;
 }
 

@@ -337,6 +337,60 @@ def test_a_guard_that_dies_while_we_wait_leaves_nothing(place, tmp_path):
     assert events(place)[-1] == "released"
 
 
+def blocks(pid, number):
+    """Does the process hold the signal back?"""
+    mask = re.search(r"^SigBlk:\s*(\w+)",
+                     Path(f"/proc/{pid}/status").read_text(), re.M)[1]
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
+def run_with_a_stopped_guard(place, ttl, command):
+    """It gets the lease after a wait, in which its guard was stopped."""
+    place.lease("grant", "-r", "r")
+    job = place.run("-r", "r", "-w", 60, "-t", ttl, command=command)
+    wait_for(lambda: len(job.family()) == 1)
+    os.kill(job.family()[0], signal.SIGSTOP)
+    place.lease("revoke", "-r", "r")
+    wait_for(lambda: events(place).count("granted") == 2)
+    wait_for(lambda: not blocks(job.pid, signal.SIGTERM))
+    return job      # the guard has the order to start
+
+
+@pytest.mark.parametrize("over", ["expired", "revoked"])
+def test_a_guard_stopped_before_the_start_starts_nothing(place, tmp_path, db,
+                                                         over):
+    """Neither at the deadline nor, where it is over sooner, then."""
+    ttl = {"expired": 2, "revoked": 9}[over]
+    with run_with_a_stopped_guard(place, ttl,
+                                  ["touch", tmp_path / "no"]) as job:
+        con = db()
+        if over == "expired":
+            con.execute("BEGIN IMMEDIATE")
+        else:
+            place.lease("revoke", "-r", "r")
+        wait_for(lambda: not job.family(), 40, "the guard ends")
+        if over == "expired":
+            con.execute("ROLLBACK")
+        assert job.wait() == 76
+        assert "lost 'r'" in job.out()[1]
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_guard_that_reads_the_start_too_late_starts_nothing(place):
+    """When that was seen there was a process, if only for a moment: its page
+    faults are counted with its parent, here until `lease run` goes on."""
+    with run_with_a_stopped_guard(place, 3, ["true"]) as job:
+        guard = job.family()[0]
+        os.kill(job.pid, signal.SIGSTOP)
+        time.sleep(3)
+        os.kill(guard, signal.SIGCONT)
+        wait_for(lambda: not alive(guard))
+        told = Path(f"/proc/{guard}/stat").read_text().rpartition(")")[2]
+        assert told.split()[0] == "Z" and told.split()[8] == "0"
+        os.kill(job.pid, signal.SIGCONT)
+        assert job.wait() == 76
+
+
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_revoked_lease_stops_the_command(place, log, deaf):
     with place.run("-r", "r", "-t", 3, "-g", 0.2,
