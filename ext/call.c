@@ -87,7 +87,6 @@ static int call_write_once(struct call *call, enum stmt id, int *changes,
 {
     struct statement s;
     *changes = 0;
-    call->engine->instant = 0;
     int rc = engine_take(call->engine, id, &s);
     if (rc == SQLITE_OK)
         rc = call_bind(call, &s);

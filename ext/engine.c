@@ -1,12 +1,14 @@
 /*
- * engine.c: kept statements, the write step, and the instant of a call.
+ * engine.c: kept statements, the write step, and its instant.
  *
  * HOW IT WORKS. A writing statement calls lease_tick(anchor) in its own
  * expressions, which run after SQLite has taken the write lock. The first use
- * in a call reads the clock, later uses repeat it, so a call has one instant,
- * and never one from before the lock. lease_tick() rounds it down, and expiry
- * is judged by that; lease_tock() rounds it up, and a lease counts from that:
- * so no lease is a part of a millisecond shorter than its ttl.
+ * reads the clock, later uses repeat it, so a statement has one instant, and
+ * never one from before the lock. A try that ends with SQLITE_BUSY, as it can
+ * at its COMMIT too, has given the lock back: the next one reads anew.
+ * lease_tick() rounds it down, and expiry is judged by that; lease_tock()
+ * rounds it up, and a lease counts from that: so no lease is a part of a
+ * millisecond shorter than its ttl.
  *
  * They are aggregates, and what writes calls no plain function, here or in a
  * trigger, and says OR ROLLBACK: SQLite then knows that nothing can fail
@@ -227,6 +229,7 @@ int engine_write(struct engine *engine, struct statement *s, int *changes,
     int waited_ms = 0;
     int rc;
     do {
+        engine->instant = 0;
         do /* a row: only of how many changed, which an old pragma asks for */
             rc = sqlite3_step(s->stmt);
         while (rc == SQLITE_ROW);

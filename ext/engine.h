@@ -98,7 +98,7 @@ struct engine {
     bool owned;      /* lease_active is connected: statements are kept */
     bool schema_ok;  /* main holds our schema, compared in full */
     bool utf8;       /* main is in UTF-8; known when schema_ok */
-    int64_t instant; /* lease time of the running call, 0 = not read yet */
+    int64_t instant; /* lease time of the statement, 0 = not read yet */
     int64_t later;   /* the same, rounded up to a millisecond */
     struct clock_reading boot; /* boot_id of this boot, once read */
     struct statement kept[STMT_COUNT];
@@ -144,7 +144,8 @@ const char *engine_errmsg(const struct engine *engine, int rc);
  * Step a statement that writes until it is done. *changes gets the rows that
  * it wrote itself, *token the last rowid; the connection's own
  * last_insert_rowid() is put back. Waits up to 2 s for a foreign lock where the
- * host has no busy timeout and no transaction is open.
+ * host has no busy timeout and no transaction is open. engine->instant is the
+ * lease time of the last try, 0 when it asked for none.
  */
 int engine_write(struct engine *engine, struct statement *s, int *changes,
                  int64_t *token);

@@ -304,6 +304,51 @@ def test_the_lease_time_is_read_after_the_wait_for_the_lock(db, clock):
     assert answers == [None]
 
 
+class BetweenTries:
+    """The first try of a call fails because a reader of another connection
+    lets it not COMMIT. Before the second one the reader ends and 10 s pass.
+
+    SQLite tells of the question for the host's timeout, which comes in
+    between."""
+
+    def __init__(self, db, con, clock):
+        self.reader, self.clock, self.happened = db(), clock, 0
+        self.reader.execute("BEGIN")
+        assert one(self.reader, "SELECT count(*) FROM lease_event") is not None
+        con.set_trace_callback(self.look)
+
+    def look(self, statement):
+        if "PRAGMA busy_timeout" in statement:
+            self.happened += 1
+            self.clock.advance(10)
+            self.reader.execute("COMMIT")
+
+
+def test_a_lease_that_runs_out_between_two_tries_is_not_renewed(db, clock):
+    """C046: The lock was given back in between, others saw it expired."""
+    con = db(timeout=0)
+    token = one(con, "SELECT lease_grant('r', 'a', 10)")
+    between = BetweenTries(db, con, clock)
+    assert one(con, "SELECT lease_renew('r', ?)", token) is None
+    assert between.happened == 1
+    assert one(con, "SELECT lease_why('r', ?)", token) == "expired"
+
+
+def test_what_is_granted_at_a_second_try_counts_from_there(db, clock):
+    con = db(timeout=0)
+    one(con, "SELECT lease_grant('lapsed', 'a', 5)")
+    between = BetweenTries(db, con, clock)
+    tokens = con.execute("SELECT lease_grant('lapsed', 'b', 0.5), "
+                         "lease_grant('r', 'b', 0.5)").fetchone()
+    assert between.happened == 1
+    assert con.execute("SELECT token, remaining FROM lease_active "
+                       "ORDER BY token").fetchall() == [(t, 0.5) for t in tokens]
+    assert con.execute(
+        "SELECT event, at - min(at) OVER () FROM lease_event ORDER BY token"
+    ).fetchall() == [("granted", 0), ("expired", 10_000), ("granted", 10_000),
+                     ("granted", 10_000)]
+
+
 # --- views, triggers, other schemas -------------------------------------------
 
 @pytest.mark.parametrize("call", [
