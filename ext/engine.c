@@ -22,6 +22,7 @@
 #include "engine.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "arg.h"
 #include "instant.h"
@@ -188,18 +189,31 @@ static int engine_host_timeout(struct engine *engine)
     return timeout;
 }
 
-bool engine_wait(struct engine *engine, int *waited_ms)
+/* Not lease time, which stands still in a test. */
+static int64_t engine_monotonic_ms(void)
 {
-    if (*waited_ms == 0 &&
-        (!sqlite3_get_autocommit(engine->db) ||
-         sqlite3_txn_state(engine->db, NULL) != SQLITE_TXN_NONE ||
-         engine_host_timeout(engine) != 0))
+    struct timespec t = {0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool engine_wait(struct engine *engine, int rc, int64_t *since_ms)
+{
+    if ((rc & 0xff) != SQLITE_BUSY || rc == SQLITE_BUSY_SNAPSHOT)
         return false;
-    if (*waited_ms >= WAIT_MS)
+    /* The tries count, too: a busy handler, which no pragma tells of, may wait
+     * in each of them. */
+    int64_t now_ms = engine_monotonic_ms();
+    if (*since_ms == 0) {
+        if (!sqlite3_get_autocommit(engine->db) ||
+            sqlite3_txn_state(engine->db, NULL) != SQLITE_TXN_NONE ||
+            engine_host_timeout(engine) != 0)
+            return false;
+        *since_ms = now_ms;
+    }
+    if (now_ms - *since_ms >= WAIT_MS)
         return false;
-    int step = *waited_ms < WAIT_STEP_MS ? 2 : WAIT_STEP_MS;
-    sqlite3_sleep(step);
-    *waited_ms += step;
+    sqlite3_sleep(now_ms - *since_ms < WAIT_STEP_MS ? 2 : WAIT_STEP_MS);
     return true;
 }
 
@@ -226,7 +240,7 @@ int engine_write(struct engine *engine, struct statement *s, int *changes,
 {
     sqlite3 *db = engine->db;
     int64_t host_rowid = sqlite3_last_insert_rowid(db);
-    int waited_ms = 0;
+    int64_t since_ms = 0;
     int rc;
     do {
         engine->instant = 0;
@@ -240,8 +254,7 @@ int engine_write(struct engine *engine, struct statement *s, int *changes,
             return SQLITE_OK;
         }
         rc = engine_extended(engine, sqlite3_reset(s->stmt));
-    } while ((rc & 0xff) == SQLITE_BUSY && rc != SQLITE_BUSY_SNAPSHOT &&
-             engine_wait(engine, &waited_ms));
+    } while (engine_wait(engine, rc, &since_ms));
     if ((rc & 0xff) == SQLITE_CORRUPT && !sqlite3_get_autocommit(db))
         sqlite3_exec(db, SQL_ENGINE_ROLLBACK, NULL, NULL, NULL);
     sqlite3_set_last_insert_rowid(db, host_rowid);

@@ -163,9 +163,12 @@ int engine_read(struct engine *engine, enum stmt id, struct statement *lent);
  */
 void engine_forget(struct engine *engine);
 
-/* After SQLITE_BUSY: wait a little. False when 2 s are over or were never ours.
- * *waited_ms starts at 0. */
-bool engine_wait(struct engine *engine, int *waited_ms);
+/*
+ * After a try that ended with rc: is it worth another one? Then wait a little.
+ * So where rc is SQLITE_BUSY, the host has no busy timeout, no transaction is
+ * open, and 2 s since the first time are not over. *since_ms starts at 0.
+ */
+bool engine_wait(struct engine *engine, int rc, int64_t *since_ms);
 
 /* Register lease_tick(), lease_tock() and lease_ttl(), which the statements
  * use. */

@@ -280,14 +280,13 @@ static int schema_make(struct engine *engine, void *arg, char **problem)
 
 static int schema_begin(struct engine *engine)
 {
-    int waited_ms = 0;
+    int64_t since_ms = 0;
     int rc;
     do {
         rc = sqlite3_exec(engine->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
         if (rc != SQLITE_OK)
             rc = sqlite3_extended_errcode(engine->db);
-    } while ((rc & 0xff) == SQLITE_BUSY && rc != SQLITE_BUSY_SNAPSHOT &&
-             engine_wait(engine, &waited_ms));
+    } while (engine_wait(engine, rc, &since_ms));
     return rc;
 }
 

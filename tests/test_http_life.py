@@ -130,6 +130,17 @@ def test_a_folder_or_a_path_through_a_file_is_refused(build, tmp_path):
         assert code == 1 and str(db) in said
 
 
+def test_a_file_that_another_process_keeps_locked_is_told(build, tmp_path):
+    """It has no tables of ours yet, so that the start must write them."""
+    db = tmp_path / "lease.db"
+    with contextlib.closing(sqlite3.connect(db)) as con:
+        con.execute("PRAGMA journal_mode=WAL").fetchall()
+        con.execute("CREATE TABLE t(x)")
+    with contextlib.closing(held_lock(db)):
+        code, said = check(db, build)
+    assert code == 1 and f"{db}: " in said and "locked" in said
+
+
 def test_side_files_of_another_user_are_named(build, tmp_path):
     """C075"""
     if os.getuid() != 0:

@@ -2,10 +2,12 @@
 files that cannot be written: each does the right thing or gives a clear
 error, and leaves nothing half done."""
 
+import ctypes
 import os
 import sqlite3
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -347,6 +349,35 @@ def test_what_is_granted_at_a_second_try_counts_from_there(db, clock):
         "SELECT event, at - min(at) OVER () FROM lease_event ORDER BY token"
     ).fetchall() == [("granted", 0), ("expired", 10_000), ("granted", 10_000),
                      ("granted", 10_000)]
+
+
+def test_a_hosts_busy_handler_that_gives_up_is_not_asked_a_hundred_times(
+        db, tmp_path):
+    """SQLite tells nobody that there is one. It asks it once for each try."""
+    sqlite = ctypes.CDLL("libsqlite3.so.0")
+    asked = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+    def give_up(_context, _times):
+        asked.append(time.sleep(0.3))
+        return 0
+
+    other, con = db(), ctypes.c_void_p()
+    other.execute("PRAGMA journal_mode=WAL").fetchall()
+    one(other, "SELECT lease_init()")
+    other.execute("BEGIN IMMEDIATE")
+    assert sqlite.sqlite3_open(bytes(tmp_path / "lease.db"),
+                               ctypes.byref(con)) == 0
+    sqlite.sqlite3_enable_load_extension(con, 1)
+    assert sqlite.sqlite3_load_extension(
+        con, support.extension().encode(), None, None) == 0
+    sqlite.sqlite3_busy_handler(con, give_up, None)
+    said = sqlite.sqlite3_exec(con, b"SELECT lease_grant('r', 'a', 30)", None,
+                               None, None)
+    sqlite.sqlite3_close(con)
+    assert said == 5    # SQLITE_BUSY
+    # 2 s in steps of 0.3 s, and what began before they were over.
+    assert len(asked) <= 9
 
 
 # --- views, triggers, other schemas -------------------------------------------
