@@ -16,21 +16,16 @@ bool call_has(const struct call *call, int i)
 
 void call_fail(struct call *call, int rc, const char *text)
 {
-    char *whole =
+    call->rc = rc;
+    sqlite3_free(call->text);
+    call->text =
         text ? sqlite3_mprintf("%s: %s", call->function->name, text) : NULL;
-    if (whole == NULL) {
-        sqlite3_result_error_nomem(call->ctx);
-        return;
-    }
-    sqlite3_result_error(call->ctx, whole, -1);
-    sqlite3_result_error_code(call->ctx, rc);
-    sqlite3_free(whole);
 }
 
 void call_fail_rc(struct call *call, int rc)
 {
     if (rc == SQLITE_NOMEM)
-        sqlite3_result_error_nomem(call->ctx);
+        call_fail(call, rc, NULL);
     else if (rc == SQLITE_RANGE) /* from lease_ttl(): the caller's error */
         call_fail(call, SQLITE_ERROR, sqlite3_errmsg(call->engine->db));
     else
@@ -186,6 +181,29 @@ static bool call_args_fit(struct call *call)
     return true;
 }
 
+static void call_tell_failure(struct call *call)
+{
+    if (call->text == NULL) {
+        sqlite3_result_error_nomem(call->ctx);
+        return;
+    }
+    sqlite3_result_error(call->ctx, call->text, -1);
+    sqlite3_result_error_code(call->ctx, call->rc);
+    sqlite3_free(call->text);
+}
+
+static void call_run(struct call *call)
+{
+    int64_t since_ms = 0;
+    do {
+        sqlite3_free(call->text);
+        call->text = NULL;
+        call->rc = SQLITE_OK;
+        call->function->run(call);
+    } while (call->rc != SQLITE_OK && call->function->writes &&
+             engine_wait(call->engine, call->rc, &since_ms));
+}
+
 void call_function(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     const struct call_target *target = sqlite3_user_data(ctx);
@@ -197,5 +215,7 @@ void call_function(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         .argv = argv,
     };
     if (call_count_fits(&call) && call_args_fit(&call))
-        call.function->run(&call);
+        call_run(&call);
+    if (call.rc != SQLITE_OK)
+        call_tell_failure(&call);
 }

@@ -40,9 +40,15 @@ struct call {
     int argc;
     sqlite3_value **argv;
     int64_t number[CALL_MAX_ARGS]; /* the numbers among argv */
+    int rc;                        /* how it failed, or SQLITE_OK */
+    char *text;                    /* the same for people; NULL: no memory */
 };
 
-/* The extension's side of an SQL function: check, then function->run. */
+/*
+ * The extension's side of an SQL function: check, then function->run. One that
+ * writes is run again for up to 2 s while another process has a lock, where the
+ * host has no busy timeout and no transaction is open.
+ */
 void call_function(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 
 /* What sqlite3_user_data() of such a function is. */
@@ -51,7 +57,8 @@ struct call_target {
     const struct function *function;
 };
 
-/* The runs. Each sets the result or an error. */
+/* The runs. Each sets the result or fails the call; one that failed because of
+ * a lock may be run again. */
 void call_grant(struct call *call);   /* token or NULL */
 void call_token(struct call *call);   /* token or NULL */
 void call_changes(struct call *call); /* number of events written */

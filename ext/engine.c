@@ -4,8 +4,8 @@
  * HOW IT WORKS. A writing statement calls lease_tick(anchor) in its own
  * expressions, which run after SQLite has taken the write lock. The first use
  * reads the clock, later uses repeat it, so a statement has one instant, and
- * never one from before the lock. A try that ends with SQLITE_BUSY, as it can
- * at its COMMIT too, has given the lock back: the next one reads anew.
+ * never one from before the lock. What ends with SQLITE_BUSY, as it can at
+ * COMMIT too, has given the lock back: the next try reads the clock anew.
  * lease_tick() rounds it down, and expiry is judged by that; lease_tock()
  * rounds it up, and a lease counts from that: so no lease is a part of a
  * millisecond shorter than its ttl.
@@ -240,21 +240,18 @@ int engine_write(struct engine *engine, struct statement *s, int *changes,
 {
     sqlite3 *db = engine->db;
     int64_t host_rowid = sqlite3_last_insert_rowid(db);
-    int64_t since_ms = 0;
     int rc;
-    do {
-        engine->instant = 0;
-        do /* a row: only of how many changed, which an old pragma asks for */
-            rc = sqlite3_step(s->stmt);
-        while (rc == SQLITE_ROW);
-        if (rc == SQLITE_DONE) {
-            *changes = sqlite3_changes(db);
-            *token = sqlite3_last_insert_rowid(db);
-            sqlite3_set_last_insert_rowid(db, host_rowid);
-            return SQLITE_OK;
-        }
-        rc = engine_extended(engine, sqlite3_reset(s->stmt));
-    } while (engine_wait(engine, rc, &since_ms));
+    engine->instant = 0;
+    do /* a row: only of how many changed, which an old pragma asks for */
+        rc = sqlite3_step(s->stmt);
+    while (rc == SQLITE_ROW);
+    if (rc == SQLITE_DONE) {
+        *changes = sqlite3_changes(db);
+        *token = sqlite3_last_insert_rowid(db);
+        sqlite3_set_last_insert_rowid(db, host_rowid);
+        return SQLITE_OK;
+    }
+    rc = engine_extended(engine, sqlite3_reset(s->stmt));
     if ((rc & 0xff) == SQLITE_CORRUPT && !sqlite3_get_autocommit(db))
         sqlite3_exec(db, SQL_ENGINE_ROLLBACK, NULL, NULL, NULL);
     sqlite3_set_last_insert_rowid(db, host_rowid);

@@ -143,9 +143,8 @@ const char *engine_errmsg(const struct engine *engine, int rc);
 /*
  * Step a statement that writes until it is done. *changes gets the rows that
  * it wrote itself, *token the last rowid; the connection's own
- * last_insert_rowid() is put back. Waits up to 2 s for a foreign lock where the
- * host has no busy timeout and no transaction is open. engine->instant is the
- * lease time of the last try, 0 when it asked for none.
+ * last_insert_rowid() is put back. engine->instant is the lease time that the
+ * statement used, 0 when it asked for none.
  */
 int engine_write(struct engine *engine, struct statement *s, int *changes,
                  int64_t *token);
@@ -164,7 +163,7 @@ int engine_read(struct engine *engine, enum stmt id, struct statement *lent);
 void engine_forget(struct engine *engine);
 
 /*
- * After a try that ended with rc: is it worth another one? Then wait a little.
+ * After a call that ended with rc: is it worth another try? Then wait a little.
  * So where rc is SQLITE_BUSY, the host has no busy timeout, no transaction is
  * open, and 2 s since the first time are not over. *since_ms starts at 0.
  */

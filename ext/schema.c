@@ -160,9 +160,10 @@ static int schema_foreign(sqlite3 *db, char **problem)
 {
     int64_t plain = -1;
     int rc = schema_ask(db, SQL_SCHEMA_PLAIN, NULL, 0, &plain);
-    if (rc == SQLITE_OK && plain == 1 &&
-        schema_newer(db, problem) == SQLITE_MISUSE)
-        return SQLITE_MISUSE;
+    if (rc == SQLITE_OK && plain == 1)
+        rc = schema_newer(db, problem);
+    if (rc != SQLITE_OK && rc != SQLITE_ERROR) /* newer, locked, damaged */
+        return rc;
     *problem = sqlite3_mprintf(
         "the database holds tables, views, indexes or triggers under "
         "Leasehold's names that are not as Leasehold makes them; it is "
@@ -278,18 +279,6 @@ static int schema_make(struct engine *engine, void *arg, char **problem)
     return rc == SQLITE_OK ? schema_make(engine, arg, problem) : rc;
 }
 
-static int schema_begin(struct engine *engine)
-{
-    int64_t since_ms = 0;
-    int rc;
-    do {
-        rc = sqlite3_exec(engine->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-        if (rc != SQLITE_OK)
-            rc = sqlite3_extended_errcode(engine->db);
-    } while (engine_wait(engine, rc, &since_ms));
-    return rc;
-}
-
 /* After ROLLBACK sqlite3_errmsg() would say "not an error": keep the text. */
 static int schema_rollback(struct engine *engine, int rc, char **problem)
 {
@@ -314,17 +303,13 @@ int schema_transact(struct engine *engine,
                                    "or lease_guard() on its own first");
         return SQLITE_MISUSE;
     }
-    int rc = schema_begin(engine);
+    int rc = schema_run(engine->db, "BEGIN IMMEDIATE");
     if (rc != SQLITE_OK)
         return rc;
     rc = body(engine, arg, problem);
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_exec(engine->db, "COMMIT", NULL, NULL, NULL);
-        if (rc == SQLITE_OK)
-            return rc;
-        rc = sqlite3_extended_errcode(engine->db);
-    }
-    return schema_rollback(engine, rc, problem);
+    if (rc == SQLITE_OK)
+        rc = schema_run(engine->db, "COMMIT");
+    return rc == SQLITE_OK ? rc : schema_rollback(engine, rc, problem);
 }
 
 int schema_ensure(struct engine *engine, char **problem)

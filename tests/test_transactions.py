@@ -306,49 +306,93 @@ def test_the_lease_time_is_read_after_the_wait_for_the_lock(db, clock):
     assert answers == [None]
 
 
-class BetweenTries:
-    """The first try of a call fails because a reader of another connection
-    lets it not COMMIT. Before the second one the reader ends and 10 s pass.
+def between_tries(con, then):
+    """Have then() done after the first try of a call, which fails for a lock,
+    and before the second. Answers a list that gets one item when it is done.
 
     SQLite tells of the question for the host's timeout, which comes in
     between."""
+    done = []
+    con.set_trace_callback(
+        lambda said: "PRAGMA busy_timeout" in said and done.append(then()))
+    return done
 
-    def __init__(self, db, con, clock):
-        self.reader, self.clock, self.happened = db(), clock, 0
-        self.reader.execute("BEGIN")
-        assert one(self.reader, "SELECT count(*) FROM lease_event") is not None
-        con.set_trace_callback(self.look)
 
-    def look(self, statement):
-        if "PRAGMA busy_timeout" in statement:
-            self.happened += 1
-            self.clock.advance(10)
-            self.reader.execute("COMMIT")
+def reading(con):
+    """The same connection, in a read transaction: it lets nobody COMMIT in a
+    file with a rollback journal."""
+    con.execute("BEGIN")
+    con.execute("SELECT * FROM sqlite_schema").fetchall()
+    return con
 
 
 def test_a_lease_that_runs_out_between_two_tries_is_not_renewed(db, clock):
     """C046: The lock was given back in between, others saw it expired."""
-    con = db(timeout=0)
+    con, reader = db(timeout=0), db()
     token = one(con, "SELECT lease_grant('r', 'a', 10)")
-    between = BetweenTries(db, con, clock)
+    reading(reader)
+    done = between_tries(
+        con, lambda: (clock.advance(10), reader.execute("COMMIT")))
     assert one(con, "SELECT lease_renew('r', ?)", token) is None
-    assert between.happened == 1
+    assert len(done) == 1
     assert one(con, "SELECT lease_why('r', ?)", token) == "expired"
 
 
 def test_what_is_granted_at_a_second_try_counts_from_there(db, clock):
-    con = db(timeout=0)
+    con, reader = db(timeout=0), db()
     one(con, "SELECT lease_grant('lapsed', 'a', 5)")
-    between = BetweenTries(db, con, clock)
+    reading(reader)
+    done = between_tries(
+        con, lambda: (clock.advance(10), reader.execute("COMMIT")))
     tokens = con.execute("SELECT lease_grant('lapsed', 'b', 0.5), "
                          "lease_grant('r', 'b', 0.5)").fetchone()
-    assert between.happened == 1
+    assert len(done) == 1
     assert con.execute("SELECT token, remaining FROM lease_active "
                        "ORDER BY token").fetchall() == [(t, 0.5) for t in tokens]
     assert con.execute(
         "SELECT event, at - min(at) OVER () FROM lease_event ORDER BY token"
     ).fetchall() == [("granted", 0), ("expired", 10_000), ("granted", 10_000),
                      ("granted", 10_000)]
+
+
+@pytest.mark.parametrize("call", [
+    "lease_init()", "lease_grant('r', 'a', 30)", "lease_config('min_ttl')",
+    "lease_guard('work', 'resource', 'token')"])
+def test_the_first_call_of_a_connection_waits_for_a_lock_that_bars_reading(
+        db, call):
+    other, con = db(), db(timeout=0)
+    one(other, "SELECT lease_init()")
+    other.execute("CREATE TABLE work(resource, token)")
+    other.execute("BEGIN EXCLUSIVE")
+    done = between_tries(con, lambda: other.execute("COMMIT"))
+    assert one(con, f"SELECT {call}") is not None
+    assert len(done) == 1
+
+
+@pytest.mark.parametrize("call", [
+    "lease_init()", "lease_grant('r', 'a', 30)",
+    "lease_guard('work', 'resource', 'token')"])
+def test_what_makes_the_tables_waits_for_a_reader(db, call):
+    reader, con = db(), db(timeout=0)
+    reader.execute("CREATE TABLE work(resource, token)")
+    reading(reader)
+    done = between_tries(con, lambda: reader.execute("COMMIT"))
+    assert one(con, f"SELECT {call}") == 1
+    assert len(done) == 1
+    assert one(con, "PRAGMA integrity_check") == "ok"
+
+
+def test_a_lock_that_comes_while_a_file_is_looked_at_is_no_foreign_file(db):
+    con, other = db(timeout=0), db()
+    one(con, "SELECT lease_init()")
+    con.execute("CREATE INDEX mine ON lease (ttl)")
+    with pytest.raises(sqlite3.OperationalError, match="left alone"):
+        one(con, "SELECT lease_init()")
+    con.set_trace_callback(
+        lambda said: "pragma_table_xinfo" in said and not other.in_transaction
+        and other.execute("BEGIN EXCLUSIVE"))
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        one(con, "SELECT lease_check('r', 1)")
 
 
 def test_a_hosts_busy_handler_that_gives_up_is_not_asked_a_hundred_times(
