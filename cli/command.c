@@ -144,5 +144,8 @@ void command_wait(struct command *command)
 
 bool command_gone(const struct command *command)
 {
-    return !command->running && (!command->pid || kill(-command->pid, 0) != 0);
+    if (command->running)
+        return false;
+    /* EPERM: what is left has become another user. */
+    return !command->pid || (kill(-command->pid, 0) != 0 && errno == ESRCH);
 }

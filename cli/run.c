@@ -179,7 +179,7 @@ static void guard_end(struct run *run)
 static bool group_end(pid_t group)
 {
     int64_t until_ms = clock_ms() + BURY_MS;
-    while (kill(-group, SIGKILL) == 0) {
+    while (kill(-group, SIGKILL) == 0 || errno != ESRCH) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
         if (clock_ms() >= until_ms)
