@@ -1120,7 +1120,7 @@ def test_a_real_table_named_lease_active_is_in_nobodys_way(db, tmp_path, kind,
     plain.close()
 
 
-def test_leases_are_those_of_main_whatever_is_attached(db, tmp_path):
+def test_leases_are_those_of_main_whatever_is_attached(db, clock, tmp_path):
     """C098"""
     other = db("other.db")
     grant(other, "in the other file")
@@ -1132,7 +1132,7 @@ def test_leases_are_those_of_main_whatever_is_attached(db, tmp_path):
     assert con.execute("SELECT resource FROM main.lease_active"
                        ).fetchall() == [("r",)]
     # SQLite finds an eponymous table under any name of a file.
-    # Both in one statement: every row of it has one remaining.
+    # The clock stands still: both have the same remaining.
     assert con.execute("SELECT * FROM lease_active EXCEPT "
                        "SELECT * FROM o.lease_active").fetchall() == []
     assert con.execute("SELECT resource FROM o.lease_active"
