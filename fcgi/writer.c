@@ -92,7 +92,7 @@ static int batch_begin(struct writer *writer, struct chain *batch)
 {
     int64_t start = clock_ms(), before = start, now;
     int rc;
-    while ((rc = store_begin(writer->store) & 0xff) == SQLITE_BUSY) {
+    while (((rc = store_begin(writer->store)) & 0xff) == SQLITE_BUSY) {
         struct chain more = queue_take(&writer->queue, QUEUE_MAX, 0);
         chain_append(batch, &more);
         turns_tick(writer, batch);

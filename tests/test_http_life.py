@@ -300,8 +300,7 @@ def test_lighttpd_ends_on_sigint_and_takes_the_service_along(service):
 
 @pytest.mark.plain
 @pytest.mark.parametrize("number, held", [
-    (signal.SIGINT, False), (signal.SIGINT, True),
-    (signal.SIGTERM, False), (signal.SIGTERM, True)])
+    (signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_make_run_serves_until_it_is_told_to_end(build, tmp_path, number,
                                                  held):
     """C126: Ctrl-C goes to all of its processes, SIGTERM to make alone. What
