@@ -16,6 +16,7 @@
 
 #include "plan.h"
 #include "schema.h"
+#include "sql.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -41,11 +42,7 @@ static int active_connect(sqlite3 *db, void *aux, int argc,
                           char **errmsg)
 {
     (void)argc, (void)argv, (void)errmsg;
-    int rc = sqlite3_declare_vtab(
-        db, "CREATE TABLE lease_active (resource TEXT, holder TEXT, "
-            "token INTEGER, epoch INTEGER, capacity INTEGER, ttl REAL, "
-            "granted_at REAL, renewed_at REAL, expires_at REAL, "
-            "remaining REAL, data TEXT)");
+    int rc = sqlite3_declare_vtab(db, SQL_SCHEMA_ACTIVE);
     if (rc != SQLITE_OK)
         return rc;
     struct active_table *table = sqlite3_malloc(sizeof *table);

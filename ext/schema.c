@@ -57,7 +57,7 @@ enum { FORMS = sizeof forms / sizeof *forms };
 
 /* A CREATE statement inside a file of sql/. */
 struct definition {
-    const char *kind; /* "CREATE TABLE " */
+    const char *kind; /* what it creates: the words before the name */
     int kind_bytes;
     const char *name; /* without "main.", to the end, without semicolon */
     int name_bytes;
