@@ -35,7 +35,7 @@
     X(checkpoint_ms)   /* when the log was last checkpointed whole, uptime */  \
     X(checkpoints)     /* how many were tried */                               \
     X(checkpoints_cut) /* how many of them left much behind */                 \
-    X(checkpoint_blocked) /* 1: somebody reads an old state, the log grows */
+    X(checkpoint_blocked) /* 1: none gets to its end, the log grows */
 
 enum stat_name {
 #define X(name) STAT_##name,

@@ -104,6 +104,6 @@ function warnings({clock, queue, checkpoint}) {
         `${away > 0 ? 'ahead of' : 'behind'} the wall clock`);
   }
   if (queue?.write_error) all.push('The last write failed');
-  if (checkpoint?.blocked) all.push('A reader blocks the checkpoint');
+  if (checkpoint?.blocked) all.push('Checkpoints are blocked');
   return all;
 }
