@@ -223,8 +223,8 @@ var/self.pem:
 
 # --- on this machine for good ------------------------------------------------
 # mode:file:where under PREFIX. leasehold.service says what comes next.
-WWW := $(shell find www -type f -regex '.*\.\(htm\|css\|js\|json\|svg\)')
-INSTALLED := 755:$(B)/lease:bin/lease \
+WWW = $(shell find www -type f -regex '.*\.\(htm\|css\|js\|json\|svg\)')
+INSTALLED = 755:$(B)/lease:bin/lease \
   644:cli/lease.1:share/man/man1/lease.1 \
   644:cli/lease.bash:share/bash-completion/completions/lease \
   644:leasehold.service:lib/systemd/system/leasehold.service \
